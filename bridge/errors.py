@@ -1,0 +1,220 @@
+"""Error codes, their continuations, and the one place where an exception becomes an answer.
+
+A failure tells an agent two things: a stable ``code``, and through the continuation what to do next.  Which
+continuation belongs to which code is a table (``CONTINUATIONS``), so that no tool invents its own.  An exception of
+the packages below carries no code of the wire; ``describe`` names it here and nowhere else.
+
+Whose fault it is can be read off the class::
+
+    BridgeError            a refusal: the caller, the disk or the state of the workspace does not allow it
+    TransactionError       (transactions) a refusal of an edit or a commit; carries its code
+    LanguageServerError    (lsp_client) the child server died, answered with an error, or not in time
+    PathRefused            (solutions) the path names nothing that can be opened
+    anything else          our own mistake: ``UnhandledException`` with a correlation id, details in the log only
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from bridge.solutions import PathRefused
+from lsp_client import failures
+from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
+from transactions.errors import CommitFailed, TransactionError
+
+logger = logging.getLogger(__name__)
+
+
+class Action(Enum):
+    """What the caller has to do before the failed request can succeed."""
+
+    OPEN_WORKSPACE = "Open a workspace, then send the request again."
+    START_TRANSACTION = "Start a transaction, then send the request again."
+    ROLL_BACK = "Roll the transaction back before going on."
+    RELOAD = "Reload the workspace, then send the request again."
+    REDUCE_HISTORY = "Undo at least one revision, then send the request again; it replaces what can be redone."
+    COMMIT_OR_ROLL_BACK = "Finish the open transaction: commit it or roll it back."
+    PREVIEW_AGAIN = "Preview the current revision and have it reviewed before committing."
+    RETRY = "Send the same request again."
+    RESOLVE_AGAIN = (
+        "Read the current snapshot (workspace-status), resolve the target on it, put both into the request and "
+        "send it again."
+    )
+    NARROW = "Ask for less: a smaller scope or a lower limit."
+    RESOLVE_RECOVERY = "Resolve the unfinished recovery in the workspace or state directory, then try again."
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The machine-readable next step of a failure; ``tools`` is empty unless the kind names tools."""
+
+    kind: str
+    instruction: str
+    tools: tuple[str, ...] = ()
+
+
+_SHAPES: Mapping[Action, tuple[str, tuple[str, ...]]] = {
+    Action.OPEN_WORKSPACE: ("CallTool", ("workspace-open",)),
+    Action.START_TRANSACTION: ("CallTool", ("transaction-start",)),
+    Action.ROLL_BACK: ("CallTool", ("transaction-rollback",)),
+    Action.RELOAD: ("CallTool", ("workspace-reload",)),
+    Action.REDUCE_HISTORY: ("CallTool", ("transaction-history",)),
+    Action.PREVIEW_AGAIN: ("CallTool", ("transaction-preview",)),
+    Action.COMMIT_OR_ROLL_BACK: ("ChooseTool", ("transaction-commit", "transaction-rollback")),
+    Action.RETRY: ("RetryRequest", ()),
+    Action.RESOLVE_AGAIN: ("ReviseRequest", ()),
+    Action.NARROW: ("ReviseRequest", ()),
+    Action.RESOLVE_RECOVERY: ("ResolveExternally", ()),
+}
+
+CONTINUATIONS: Mapping[str, Action | None] = {
+    # workspaces
+    "WorkspaceNotOpen": Action.OPEN_WORKSPACE,
+    "WorkspaceAlreadyOpen": None,
+    "WorkspaceCapacityReached": None,
+    "WorkspaceNotSupported": None,
+    "WorkspaceLoadFailed": None,
+    "WorkspaceLoadTimedOut": None,
+    "WorkspacePathInvalid": None,
+    "WorkspacePathAmbiguous": None,
+    "WorkspaceRootInvalid": None,
+    "WorkspaceProjectOutsideRoot": None,
+    "WorkspaceInputEvaluationFailed": None,
+    "WorkspaceChangedDuringLoad": Action.RETRY,
+    "WorkspaceMsBuildPropertiesInvalid": None,
+    "WorkspaceSelectorRequired": Action.RESOLVE_AGAIN,
+    "WorkspaceSelectorInvalid": Action.RESOLVE_AGAIN,
+    "WorkspaceSelectorNotFound": Action.RESOLVE_AGAIN,
+    "WorkspaceSelectorMismatch": Action.RESOLVE_AGAIN,
+    "WorkspaceBusy": Action.RETRY,
+    "WorkspaceOutOfDate": Action.RELOAD,
+    "WorkspaceReloadBlocked": Action.COMMIT_OR_ROLL_BACK,
+    "WorkspaceReloadNotRequired": None,
+    "RecoveryPending": Action.RESOLVE_RECOVERY,
+    # transactions
+    "TransactionOpen": Action.COMMIT_OR_ROLL_BACK,
+    "NoActiveTransaction": Action.START_TRANSACTION,
+    "TransactionAlreadyActive": Action.COMMIT_OR_ROLL_BACK,
+    "TransactionOwnedByWorkspace": Action.COMMIT_OR_ROLL_BACK,
+    "TransactionOwnershipChanged": None,
+    "TransactionConflicted": Action.ROLL_BACK,
+    "TransactionHistoryUnavailable": None,
+    "RevisionCapacityReached": Action.REDUCE_HISTORY,
+    "SnapshotMismatch": Action.RESOLVE_AGAIN,
+    "InvalidMutationProposal": None,
+    "UnsupportedChange": None,
+    "LinkedDocumentConflict": None,
+    "MutationCandidateChanged": Action.RESOLVE_AGAIN,
+    "CommitLockFailed": Action.RETRY,
+    "CommitPreparationFailed": Action.RETRY,
+    "CommitFailed": Action.RETRY,
+    "CommitRecoveryCapacityReached": Action.ROLL_BACK,
+    # selectors
+    "InvalidRequest": None,
+    "InvalidRange": None,
+    "DocumentNotFound": Action.RESOLVE_AGAIN,
+    "DocumentAmbiguous": Action.RESOLVE_AGAIN,
+    "DocumentSelectorInvalid": Action.RESOLVE_AGAIN,
+    "ProjectNotFound": Action.RESOLVE_AGAIN,
+    "ProjectAmbiguous": Action.RESOLVE_AGAIN,
+    "ProjectSelectorInvalid": Action.RESOLVE_AGAIN,
+    # code actions
+    "ActionAmbiguous": Action.RESOLVE_AGAIN,
+    "ActionExpired": Action.RESOLVE_AGAIN,
+    "ActionUnavailable": Action.RESOLVE_AGAIN,
+    "ActionReferenceCapacityExceeded": Action.NARROW,
+    "CodeActionsUnavailable": None,
+    # the language server; these codes are the bridge's own
+    "LanguageServerNotFound": None,
+    "DotnetSdkNotFound": None,
+    "LanguageServerFailed": Action.RETRY,
+    "UnhandledException": None,
+}
+"""Every code the bridge can answer, with its next step (``None``: there is none to give)."""
+
+
+def continuation_for(action: Action | None) -> Continuation | None:
+    """The wire form of a next step."""
+    if action is None:
+        return None
+    kind, tools = _SHAPES[action]
+    return Continuation(kind, action.value, tools)
+
+
+class BridgeError(Exception):
+    """A refusal with a code of ``CONTINUATIONS``.
+
+    ``action`` replaces the table's next step where the situation gives a better one (a commit with a stale
+    snapshot asks for a preview, any other tool for a new target).
+    """
+
+    def __init__(self, code: str, message: str, *, action: Action | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.action = action or CONTINUATIONS[code]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a caller is told of a failed request."""
+
+    code: str
+    message: str
+    continuation: Continuation | None
+    correlation_id: str | None = None
+
+
+def describe(error: Exception) -> Failure:
+    """Turn an exception into what the caller is told; never raises.
+
+    Expected refusals keep their words.  An unexpected exception is logged with its traceback under a correlation
+    id, and the caller gets the id alone: its text could hold paths or source.
+    """
+    if isinstance(error, BridgeError):
+        return Failure(error.code, error.message, continuation_for(error.action))
+    if isinstance(error, PathRefused | TransactionError) and error.code in CONTINUATIONS:
+        return Failure(error.code, error.message, continuation_for(_action_of(error)))
+    if isinstance(error, LanguageServerError):
+        code = server_failure_code(error)
+        return Failure(code, _server_words(error), continuation_for(CONTINUATIONS[code]))
+    correlation_id = str(uuid.uuid4())
+    logger.error("unhandled exception, correlation id %s", correlation_id, exc_info=error)
+    return Failure(
+        "UnhandledException",
+        f"The bridge failed in a way that it did not foresee. Its log has the details under {correlation_id}.",
+        None,
+        correlation_id,
+    )
+
+
+def _action_of(error: PathRefused | TransactionError) -> Action | None:
+    if isinstance(error, CommitFailed) and not error.restored:
+        return Action.RESOLVE_RECOVERY
+    return CONTINUATIONS[error.code]
+
+
+_SERVER_CODES: tuple[tuple[type[LanguageServerError], str], ...] = (
+    (failures.LanguageServerNotFound, "LanguageServerNotFound"),
+    (failures.DotnetSdkNotFound, "DotnetSdkNotFound"),
+    (failures.WorkspaceLoadTimedOut, "WorkspaceLoadTimedOut"),
+    (failures.WorkspaceLoadFailed, "WorkspaceLoadFailed"),
+    (failures.MsBuildPropertiesRejected, "WorkspaceMsBuildPropertiesInvalid"),
+)
+
+
+def server_failure_code(error: LanguageServerError) -> str:
+    """The code of a failure of the child server; what is not named above is ``LanguageServerFailed``."""
+    return next((code for kind, code in _SERVER_CODES if isinstance(error, kind)), "LanguageServerFailed")
+
+
+def _server_words(error: LanguageServerError) -> str:
+    if isinstance(error, ServerGone):
+        return f"The language server ended: {error}. It is started anew for the next request."
+    if isinstance(error, RequestTimedOut):
+        return f"The language server did not answer {error.method} within {error.seconds:g} s."
+    return str(error)
