@@ -15,15 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from schemas.catalog import ToolEntry
 from schemas.envelope import Failure, Success
-from schemas.server import OutputSchemaMode
 from schemas.wire import GIVEN_MARK, Data, Wire
+
+if TYPE_CHECKING:
+    from schemas.server import OutputSchemaMode
 
 Schema: TypeAlias = dict[str, object]
 _REFERENCE: Final = "#/$defs/"
@@ -35,24 +37,26 @@ def publish(entry: ToolEntry, mode: OutputSchemaMode) -> tuple[Schema, Schema | 
     return input_schema(entry), output_schema(entry) if mode == "Full" else None
 
 
-@cache
 def input_schema(entry: ToolEntry) -> Schema:
     """The schema of a tool's arguments."""
-    return _Inliner(_generated(entry.request_model)).root()
+    return _published(entry.request_model)
 
 
 @cache
 def output_schema(entry: ToolEntry) -> Schema:
     """The schema of a tool's structured answer: a success with the tool's data, or a failure."""
-    success = _Inliner(_generated(Success))
-    data = _Inliner(_generated(entry.data_model))
-    failure = _Inliner(_generated(Failure))
-    branch = success.root()
-    shape = data.root()
-    definitions = cast("Schema", shape.pop("$defs", {}))
-    cast("Schema", branch["properties"])["data"] = _or_null(shape) if entry.data_model.may_be_null else shape
-    published: Schema = {"type": "object", "oneOf": [branch, failure.root()]}
-    return {**published, "$defs": definitions} if definitions else published
+    data = dict(_published(entry.data_model))
+    definitions = data.pop("$defs", None)
+    success = dict(_published(Success))
+    members = cast("Schema", success["properties"])
+    success["properties"] = {**members, "data": _or_null(data) if entry.data_model.may_be_null else data}
+    schema: Schema = {"type": "object", "oneOf": [success, _published(Failure)]}
+    return schema if definitions is None else {**schema, "$defs": definitions}
+
+
+@cache
+def _published(model: type[Wire]) -> Schema:
+    return _Inliner(model.model_json_schema(schema_generator=_Generator)).root()
 
 
 class _Generator(GenerateJsonSchema):
@@ -70,11 +74,6 @@ class _Generator(GenerateJsonSchema):
         if schema.get("default") is None:
             return self.generate_inner(schema["schema"])
         return super().default_schema(schema)
-
-
-def _generated(model: type[Wire]) -> Schema:
-    mode: JsonSchemaMode = "validation"
-    return model.model_json_schema(schema_generator=_Generator, mode=mode)
 
 
 class _Inliner:

@@ -3,8 +3,10 @@
 An agent has nothing but the sentence to mend its request with, so it names the member by its path, what was expected,
 what was given, and for a name or a choice that nearly fits, the one that fits.
 
-Pydantic alone does the judging.  Measured on the example of ``list-code-actions`` (CPython 3.11, one core): see
-``MEASURED``.
+Pydantic alone does the judging.  Measured on the example of ``list-code-actions`` (CPython 3.11, one core): 4 us for
+pydantic and 8 us for ``validate`` with its own checks, against 0.4 us for jsonschema-rs and 62 us for jsonschema.  The
+fast one would come on top, since the model has to be filled anyway, costs 24 ms of import, and words its messages by
+schema; 8 us are 2 % of the shortest round trip over stdio.
 """
 
 from __future__ import annotations
@@ -111,7 +113,10 @@ def _unknown_only(
 ) -> tuple[list[Problem], int]:
     known = _members(model)
     unknown = [name for name in given if name not in known]
-    problems = [_unknown((*location, name), tuple(known)) for name in unknown[:MOST_PROBLEMS]]
+    problems = [
+        _unknown((*location, name), tuple(known), tell_known=index == 0)
+        for index, name in enumerate(unknown[:MOST_PROBLEMS])
+    ]
     return problems, len(unknown) - len(problems)
 
 
@@ -121,16 +126,22 @@ def _problems(model: type[BaseModel], error: ValidationError) -> tuple[list[Prob
         error.errors(include_url=False),
         key=lambda detail: detail["type"] != "extra_forbidden",
     )
-    shown = [_problem(model, detail) for detail in details[:MOST_PROBLEMS]]
+    shown: list[Problem] = []
+    told: set[Location] = set()
+    for detail in details[:MOST_PROBLEMS]:
+        place = detail["loc"][:-1]
+        shown.append(_problem(model, detail, tell_known=place not in told))
+        told.add(place)
     return shown, len(details) - len(shown)
 
 
-def _problem(model: type[BaseModel], detail: ErrorDetails) -> Problem:
+def _problem(model: type[BaseModel], detail: ErrorDetails, *, tell_known: bool) -> Problem:
     location = detail["loc"]
     kind = detail["type"]
     if kind == "extra_forbidden":
         holder = _model_at(model, location[:-1])
-        return _unknown(location, tuple(_members(holder)) if holder is not None else ())
+        known = tuple(_members(holder)) if holder is not None else ()
+        return _unknown(location, known, tell_known=tell_known)
     field = _path(location)
     subject = f"'{field}'" if field else "The request"
     if kind == "missing":
@@ -164,12 +175,12 @@ def _as_clause(message: str) -> str:
     return message.removeprefix("Input should be ").removeprefix("Value error, ")
 
 
-def _unknown(location: Location, known: Sequence[str]) -> Problem:
+def _unknown(location: Location, known: Sequence[str], *, tell_known: bool) -> Problem:
     name = scrubbed_text(str(location[-1]))
     field = _path(location)
     nearest = _nearest(name, known)
     hint = f" Did you mean '{nearest}'?" if nearest else ""
-    names = f" Known here: {', '.join(known)}." if known else " No fields are known here."
+    names = f" Known here: {', '.join(known) or 'none'}." if tell_known else ""
     return Problem(field, f"Unknown field '{field}'.{hint}{names}", nearest)
 
 
