@@ -27,8 +27,9 @@ from typing import Any
 import anyio
 import mcp_types as types
 from mcp.server import Server
-from mcp.server.context import ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 
 from bridge.frontends.jsonrpc import scrub
 from bridge.frontends.signals import watch_signals
@@ -186,7 +187,23 @@ def build_server(options: Options, room: ToolRoom, publish: PublishTools, versio
     )
     server.add_request_handler("tools/list", types.PaginatedRequestParams, list_tools)
     server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+    server.middleware.append(_contain)
     return server
+
+
+async def _contain(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Keep the text of every exception inside, also of those that the SDK raises while it writes our answers.
+
+    By itself it would send ``str(exception)`` to clients of the handshake era.
+    """
+    try:
+        return await call_next(ctx)
+    except (MCPError, ValidationError):
+        raise  # the SDK has proper answers for these
+    except Exception:  # noqa: BLE001  # an edge: no text of an exception leaves the process
+        correlation_id = _log_failure(f"answering {ctx.method[:80]!r} failed")
+        message = f"Internal error; the log holds the details [correlation id {correlation_id}]"
+        raise MCPError(code=types.INTERNAL_ERROR, message=message) from None
 
 
 async def answer_call(room: ToolRoom, params: types.CallToolRequestParams, context: CallContext) -> Answer:
@@ -208,7 +225,8 @@ def published_tools(options: Options) -> list[dict[str, object]]:
     One schema that cannot be made costs only its own tool's schema, never the list: the tool stays listed and takes
     any object, which is checked at the call as always.
     """
-    from schemas.catalog import CATALOG, publish  # noqa: PLC0415  # pydantic models: after ``initialize``
+    from schemas.catalog import CATALOG  # noqa: PLC0415  # all of it after ``initialize``
+    from schemas.publication import publish  # noqa: PLC0415
 
     tools: list[dict[str, object]] = []
     for entry in CATALOG.values():
@@ -221,7 +239,7 @@ def published_tools(options: Options) -> list[dict[str, object]]:
         tool["inputSchema"] = input_schema
         if output_schema is not None:
             tool["outputSchema"] = output_schema
-        tool["annotations"] = {"title": entry.title, **entry.annotations}
+        tool["annotations"] = entry.annotations
         tools.append(tool)
     return tools
 

@@ -1,7 +1,7 @@
 """A bridge with tools made for tests: the real front door, serving on this process's stdin and stdout.
 
 Run as a child process.  ``python fake_bridge.py [behaviour ...]`` where a behaviour changes what the tools' context
-does: ``fails-to-open``, ``never-closes``.
+does: ``fails-to-open``, ``never-closes``; ``short-end`` shortens the bound of the end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import anyio
 
-from bridge.frontends.mcp import serve
+from bridge.frontends import mcp
 from bridge.options import Options
 from bridge.tools.call import Answer, CallContext, ToolCaller, UnknownTool
 
@@ -165,7 +165,9 @@ def publish(_options: Options) -> list[dict[str, object]]:
 
 
 async def main() -> int:
-    return await serve(Options(), open_fakes, publish, version="1.2.3")
+    if "short-end" in sys.argv:
+        mcp.END_SECONDS = 0.2
+    return await mcp.serve(Options(), open_fakes, publish, version="1.2.3")
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ class Peer:
         self._ids = iter(range(1, 1_000_000))
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._errors = bytearray()
+        self._said = threading.Condition()
         self._pumps = [
             threading.Thread(target=self._pump, daemon=True),
             threading.Thread(target=self._collect_errors, daemon=True),
@@ -92,7 +93,9 @@ class Peer:
 
     def _collect_errors(self) -> None:
         while data := self._stderr.read1(65536):  # type: ignore[attr-defined]  # a BufferedReader, typed as IO
-            self._errors += data
+            with self._said:
+                self._errors += data
+                self._said.notify_all()
 
     @property
     def stderr(self) -> str:
@@ -160,7 +163,7 @@ class Peer:
 
     def call(self, tool: str, **arguments: object) -> Message:
         """Call a tool and return the ``result`` member of its answer."""
-        request_id = self.start_call(tool, **arguments)
+        request_id = self.start_call(tool, None, **arguments)
         answer = self.receive()
         assert answer.get("id") == request_id, answer
         result = answer.get("result")
@@ -182,6 +185,19 @@ class Peer:
 
     def close_input(self) -> None:
         self._stdin.close()
+
+    def stop_listening(self) -> None:
+        """Close our end of the child's stdout."""
+        # Not through the file object: the pump is inside its read and holds its lock.
+        listener = self._stdout.fileno()
+        elsewhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(elsewhere, listener)
+        os.close(elsewhere)
+
+    def wait_for_stderr(self, text: str) -> None:
+        """Return once the child has said ``text`` on stderr."""
+        with self._said:
+            assert self._said.wait_for(lambda: text in self._errors.decode(errors="replace"), WAIT_SECONDS)
 
 
 def fake_peer(*behaviours: str, era: str = "handshake", environ: Mapping[str, str] | None = None) -> Peer:
