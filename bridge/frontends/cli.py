@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -59,6 +60,23 @@ DEFAULT_WORDS: Mapping[str, str] = {
 """How to say the defaults that are no plain value."""
 
 
+class BridgeCommand(click.Command):
+    """A command whose help gives each option lines of its own: their environment twins are long names."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options' part of the help."""
+        with formatter.section("Options"):
+            for parameter in self.get_params(ctx):
+                record = parameter.get_help_record(ctx)
+                if record is None:
+                    continue
+                names, text = record
+                formatter.write_text(names)
+                with formatter.indentation():
+                    for sentence in text.split("\n"):
+                        formatter.write_text(sentence)
+
+
 def bridge_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add every option of ``bridge.options`` to a command, in their order; each arrives as its text or ``None``."""
     for name in reversed(option_names()):
@@ -68,7 +86,7 @@ def bridge_options(command: Callable[..., None]) -> Callable[..., None]:
             f"--{name.replace('_', '-')}",
             name,
             metavar=metavar,
-            help=f"{text}  [default: {default}; env: {environment_name(name)}]",
+            help=f"{text}\n[default: {default}; env: {environment_name(name)}]",
         )
         command = decorate(command)
     return command
@@ -108,7 +126,7 @@ def main() -> None:
     """Safe, transactional C# changes on top of real C# language servers."""
 
 
-@main.command()
+@main.command(cls=BridgeCommand)
 @bridge_options
 def mcp(**given: str | None) -> None:
     """Serve one MCP client on stdin and stdout.
@@ -116,6 +134,14 @@ def mcp(**given: str | None) -> None:
     Each option can also be given by its environment variable; the command line wins.  A value that cannot be used
     falls back to its default: a warning on stderr says so, and so does the tool server-status.
     """
+    if None in (sys.stdin, sys.stdout):
+        raise click.ClickException("stdin and stdout must be open: an MCP client talks through them")
+    if sys.stdin.isatty():
+        click.echo(
+            "Waiting for an MCP client on stdin; this command is started by clients, not by hand.", err=True
+        )
+    # Until the handlers of the server are in place there is nothing to clean up; an interrupt just ends us.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     # Imports make objects by the hundred thousand and no garbage: the collector would walk them again and again. It
     # is switched on when the tools are open.
     gc.disable()
@@ -152,7 +178,7 @@ def _end_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-@main.command()
+@main.command(cls=BridgeCommand)
 @bridge_options
 def doctor(**given: str | None) -> None:
     """Say which language server would be used, where it comes from, and how to get a better one."""

@@ -77,7 +77,7 @@ codes that you do not know. Line and column numbers, and their units, are descri
 """
 
 
-class ToolsUnavailable(Exception):  # noqa: N818  # named for what happened
+class ToolsUnavailable(Exception):
     """The tools could not be opened; the reason is in the log under ``correlation_id``."""
 
     def __init__(self, correlation_id: str) -> None:
@@ -130,6 +130,7 @@ class ToolRoom:
                     await self._closing.wait()
         except Exception:  # noqa: BLE001  # an edge: every later call is answered with the id under which the reason is logged
             self._failure = _log_failure("the tools could not be kept open")
+            _settle_memory()
         finally:
             self._caller = None
             self._settled.set()
@@ -270,9 +271,8 @@ async def serve(
     server = build_server(options, room, publish, version)
     exit_code = 0
     with claimed_stdio() as wire:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(room.keep)
-            async with open_transport(wire) as transport, anyio.create_task_group() as watchers:
+        async with anyio.create_task_group() as watchers:
+            async with anyio.create_task_group() as tasks, open_transport(wire) as transport:
 
                 def end(code: int) -> None:
                     nonlocal exit_code
@@ -280,14 +280,15 @@ async def serve(
                     transport.stop_reading()
 
                 await watchers.start(watch_signals, end)
-                watchers.start_soon(_open_after_first_answer, transport, room)
                 watchers.start_soon(_bound_the_end, transport, lambda: exit_code)
+                watchers.start_soon(_open_after_first_answer, transport, room)
+                tasks.start_soon(room.keep)
                 await server.run(
                     transport.incoming, transport.outgoing, server.create_initialization_options()
                 )
                 room.close()
                 await room.closed.wait()
-                watchers.cancel_scope.cancel()
+            watchers.cancel_scope.cancel()  # last: a signal during the clean-up is still ours
     return exit_code
 
 

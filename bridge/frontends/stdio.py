@@ -64,7 +64,7 @@ def claimed_stdio() -> Iterator[Descriptors]:
 
     Raises ``OSError`` if one of them is not open.
     """
-    sys.stdout.flush()
+    _flush_stdout()
     wire = Descriptors(_private_duplicate(0), _private_duplicate(1))
     _divert(0, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
     try:
@@ -75,10 +75,15 @@ def claimed_stdio() -> Iterator[Descriptors]:
     try:
         yield wire
     finally:
-        with suppress(OSError, ValueError):
-            sys.stdout.flush()
+        _flush_stdout()
         _divert(0, wire.receive)
         _divert(1, wire.send)
+
+
+def _flush_stdout() -> None:
+    """What is still in Python's buffer goes where descriptor 1 points now, not where it points next."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
 
 
 def _private_duplicate(descriptor: int) -> int:

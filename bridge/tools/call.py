@@ -11,6 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+SHOWN_NAME = 80
+"""How much of a name that we do not know is repeated to its sender, in characters."""
+
 ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
 """Takes the progress so far, the total if it is known (both in the same free unit), and a sentence."""
 
@@ -38,14 +41,14 @@ class Answer:
     is_error: bool
 
 
-class UnknownTool(Exception):  # noqa: N818  # named for what happened, like the other refusals
+class UnknownTool(Exception):
     """No tool has this name.  ``nearest`` is the known name that looks most like it, or ``None``."""
 
     def __init__(self, name: str, nearest: str | None) -> None:
         self.name = name
         self.nearest = nearest
         hint = f" Did you mean {nearest!r}?" if nearest is not None else ""
-        super().__init__(f"Unknown tool: {name!r}.{hint}")
+        super().__init__(f"Unknown tool: {name[:SHOWN_NAME]!r}.{hint}")
 
 
 class ToolCaller(Protocol):
