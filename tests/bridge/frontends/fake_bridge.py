@@ -1,7 +1,8 @@
 """A bridge with tools made for tests: the real front door, serving on this process's stdin and stdout.
 
 Run as a child process.  ``python fake_bridge.py [behaviour ...]`` where a behaviour changes what the tools' context
-does: ``fails-to-open``, ``never-closes``; ``short-end`` shortens the bound of the end.
+does: ``fails-to-open``, ``never-closes``, ``wedged`` (it holds
+a language server that ignores everything); ``short-end`` shortens the bound of the end.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from bridge.frontends import mcp
 from bridge.options import Options
 from bridge.tools.call import Answer, CallContext, ToolCaller, UnknownTool
+from lsp_client.process import spawn
 
 Arguments = Mapping[str, object]
 
@@ -34,6 +38,7 @@ class FakeTools:
         self.gate = anyio.Event()
         self.waiting = 0
         self.children: list[subprocess.Popen[bytes]] = []
+        self.family: list[int] = []
         self.tools: dict[str, Callable[[Arguments, CallContext], Awaitable[Answer]]] = {
             "echo": self.echo,
             "measure": self.measure,
@@ -50,6 +55,7 @@ class FakeTools:
             "commit": self.commit,
             "child": self.child,
             "read-stdin": self.read_stdin,
+            "family": self.tell_family,
         }
 
     async def call(self, name: str, arguments: Arguments | None, context: CallContext) -> Answer:
@@ -133,6 +139,9 @@ class FakeTools:
         self.children.append(process)
         return good(pid=process.pid)
 
+    async def tell_family(self, _arguments: Arguments, _context: CallContext) -> Answer:
+        return good(pids=self.family)
+
     def close(self) -> None:
         for process in self.children:
             process.kill()
@@ -141,13 +150,42 @@ class FakeTools:
             process.stdin.close()
 
 
+WEDGED_SERVER = """
+import os, signal, subprocess, sys
+for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(signum, signal.SIG_IGN)
+if len(sys.argv) == 1:
+    build_host = subprocess.Popen([sys.executable, __file__, "grandchild"], start_new_session=True)
+    print(os.getpid(), build_host.pid, flush=True)
+while True:
+    signal.pause()
+"""
+"""A language server that listens to nothing any more, with a build host that has left its session."""
+
+
+@asynccontextmanager
+async def wedged_family() -> AsyncIterator[list[int]]:
+    """Start the wedged server as language servers are started; gives the ids of its processes."""
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "wedged.py"
+        script.write_text(WEDGED_SERVER)
+        async with spawn([sys.executable, str(script)], cwd=Path(folder), env=os.environ) as server:
+            line = BufferedByteReceiveStream(server.stdout)
+            pids = (await line.receive_until(b"\n", 100)).split()
+            yield [server.guard_pid, *map(int, pids)]
+
+
 @asynccontextmanager
 async def open_fakes(_options: Options) -> AsyncIterator[ToolCaller]:
     if "fails-to-open" in sys.argv:
         raise RuntimeError("secret: no room in /home/somebody")
     tools = FakeTools()
     try:
-        yield tools
+        if "wedged" in sys.argv:
+            async with wedged_family() as tools.family:
+                yield tools
+        else:
+            yield tools
     finally:
         tools.close()
         if "never-closes" in sys.argv:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -129,8 +130,29 @@ def test_a_clean_up_that_hangs_is_bounded() -> None:
         assert peer.wait_end() == 130
 
 
-def test_kill_9_leaves_no_child() -> None:
-    """A fake child ends with its stdin; what a wedged language server needs is the business of lsp_client."""
+def end_by_kill(peer: Peer) -> None:
+    peer.process.kill()
+
+
+@pytest.mark.parametrize(
+    ("end", "exit_code"),
+    [(end_by_eof, 0), (end_by_sigterm, 0), (end_by_sigint, 130), (end_by_kill, -signal.SIGKILL)],
+)
+def test_a_wedged_language_server_and_its_build_host_outlive_no_end(
+    end: Callable[[Peer], None], exit_code: int
+) -> None:
+    with fake_peer("wedged") as peer:
+        pids = peer.open().data("family")["pids"]
+        assert isinstance(pids, list)
+        assert len(pids) == 3
+        assert all(psutil.pid_exists(pid) for pid in pids)
+        end(peer)
+        assert peer.wait_end() == exit_code
+        for pid in pids:
+            wait_for_death(pid)
+
+
+def test_kill_9_leaves_no_child_that_listens_to_its_stdin() -> None:
     with fake_peer() as peer:
         pid = int(str(peer.open().data("child")["pid"]))
         peer.process.kill()
