@@ -7,6 +7,7 @@ The grammar is older than the language: it marks valid new C# as erroneous. So "
 understood", never "wrong", and the only conclusion drawn from it is to keep one's hands off.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
@@ -17,6 +18,7 @@ from tree_sitter import Language, Node, Parser, Query, QueryCursor
 from bridge.embedded_server.positions import LineMap
 
 _LANGUAGE = Language(tree_sitter_c_sharp.language())
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = 1024  # characters between two remembered byte offsets: a look-up decodes at most this much
 
 TYPE_DECLARATIONS = frozenset(
@@ -45,10 +47,11 @@ class Source:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        # A lone surrogate can arrive through JSON; tree-sitter sees bytes it cannot read there, and reports an error.
-        self._data = text.encode("utf-8", "surrogatepass")
+        # A lone surrogate can arrive through JSON and has no bytes; the stand-in takes as many as it would.
+        self._encodable = text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+        self._data = self._encodable.encode("utf-8")
         self._one_byte_each = len(self._data) == len(text)
-        self.root: Node = Parser(_LANGUAGE).parse(self._data).root_node
+        self.root: Node = Parser(_LANGUAGE).parse(_as_the_grammar_sees(self._data)).root_node
 
     @cached_property
     def lines(self) -> LineMap:
@@ -59,8 +62,7 @@ class Source:
     def _chunk_bytes(self) -> list[int]:
         offsets = [0]
         for start in range(0, len(self.text), _CHUNK):
-            chunk = self.text[start : start + _CHUNK]
-            offsets.append(offsets[-1] + len(chunk.encode("utf-8", "surrogatepass")))
+            offsets.append(offsets[-1] + len(self._encodable[start : start + _CHUNK].encode("utf-8")))
         return offsets
 
     def start(self, node: Node) -> int:
@@ -73,7 +75,7 @@ class Source:
 
     def text_of(self, node: Node) -> str:
         """The text that ``node`` covers."""
-        return self._data[node.start_byte : node.end_byte].decode("utf-8", "surrogatepass")
+        return self.text[self.start(node) : self.end(node)]
 
     def node_at(self, start: int, end: int) -> Node:
         """The smallest named node that covers the characters from ``start`` to ``end``."""
@@ -148,19 +150,29 @@ class Source:
     def _character(self, byte: int) -> int:
         if self._one_byte_each:
             return byte
-        chunk = bisect_right(self._chunk_bytes, byte) - 1
+        # The last entry is the end of the text, not the start of a chunk.
+        chunk = min(bisect_right(self._chunk_bytes, byte) - 1, len(self._chunk_bytes) - 2)
         rest = self._data[self._chunk_bytes[chunk] : byte]
-        try:
-            return chunk * _CHUNK + len(rest.decode("utf-8", "surrogatepass"))
-        except UnicodeDecodeError:  # an error node may end inside a character: round down to its start
-            return chunk * _CHUNK + len(rest.decode("utf-8", "ignore"))
+        # A node may end inside a character that only the grammar takes for several: round down to its start.
+        return chunk * _CHUNK + len(rest.decode("utf-8", "ignore"))
 
     def _byte(self, character: int) -> int:
         if self._one_byte_each:
             return character
         chunk = character // _CHUNK
-        rest = self.text[chunk * _CHUNK : character]
-        return self._chunk_bytes[chunk] + len(rest.encode("utf-8", "surrogatepass"))
+        rest = self._encodable[chunk * _CHUNK : character]
+        return self._chunk_bytes[chunk] + len(rest.encode("utf-8"))
+
+
+def _as_the_grammar_sees(data: bytes) -> bytes:
+    """The bytes with every line end of C# written as one the grammar knows, in the same number of bytes.
+
+    To the grammar a ``//`` comment goes on behind U+2028; to the compiler it does not.
+    """
+    for character in ("\x85", "\u2028", "\u2029"):
+        encoded = character.encode("utf-8")
+        data = data.replace(encoded, b"\n".ljust(len(encoded)))
+    return data
 
 
 def walk(node: Node, *, into: Callable[[Node], bool] = lambda _node: True) -> Iterator[Node]:

@@ -69,8 +69,12 @@ def to_file_scoped(source: Source, _path: Path) -> tuple[Edit, ...]:
     body = _body(namespace)
     opening, closing = source.start(body), source.end(body) - 1
     name_end = source.end(_name(namespace))
+    semicolon = Edit(name_end, name_end, ";")
+    if not source.text[opening + 1 : closing].strip():
+        header = source.text[:opening].rstrip()
+        return in_order([semicolon, Edit(len(header), source.end(namespace), "")])
     edits = [
-        Edit(name_end, name_end, ";"),
+        semicolon,
         _without_opening(source, name_end, opening),
         _without_closing(source, opening, closing, source.end(namespace)),
     ]
