@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,6 +31,8 @@ EVALUATION_WAIT = 60.0
 """Seconds for one evaluation: half a second as a rule; an SDK that comes from a slow feed takes longer."""
 ERROR_LINES = 10
 """Lines of MSBuild's own words that a failure carries."""
+_ERROR_LINE = re.compile(r"(?:^|[\s:])error(?: [A-Z]+\d+)?\s*:", re.IGNORECASE)
+_PROJECT_AT_END = re.compile(r"\s\[[^\[\]]*\]$")
 RACE_MARGIN_NS = 50_000_000
 """An input changed this shortly before an evaluation, or during it, may have been read half old: not cached."""
 
@@ -253,13 +256,18 @@ def _digest(environment: Mapping[str, str], directory: Path) -> bytes:
     return sha256(f"{directory}\0{text}".encode("utf-8", "surrogateescape")).digest()
 
 
+def error_lines(output: str, limit: int = ERROR_LINES) -> list[str]:
+    """The lines in which MSBuild or NuGet reports an error, each once, without the project named at their end.
+
+    Not every line with the word: a project may be called so.
+    """
+    lines = (line.strip() for line in output.splitlines() if _ERROR_LINE.search(line))
+    return list(dict.fromkeys(_PROJECT_AT_END.sub("", line) for line in lines))[:limit]
+
+
 def _error_text(completed: Completed) -> str:
-    """MSBuild's error lines, each once; else the end of what it wrote."""
-    lines = completed.output_tail.splitlines()
-    errors = list(dict.fromkeys(line.strip() for line in lines if "error" in line.lower()))
-    return (
-        "\n".join(errors[:ERROR_LINES]) or completed.output_tail[-1000:] or "MSBuild failed without a word."
-    )
+    tail = completed.output_tail
+    return "\n".join(error_lines(tail)) or tail[-1000:] or "MSBuild failed without a word."
 
 
 def _understand(project: Path, answer: Mapping[str, object], directory: Path, dotnet: Path) -> _Understood:

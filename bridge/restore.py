@@ -19,6 +19,7 @@ import anyio
 from anyio import to_thread
 
 from bridge.children import TAIL_LIMIT, ChildFailed, run
+from bridge.msbuild import error_lines
 from bridge.projects import Project, Structure
 from bridge.solutions import write_generated_solution
 
@@ -131,7 +132,9 @@ class Restorer:
                 directory or structure.path.parent,
                 started + seconds,
             )
-            if not await attempt.restore(structure.path) and structure.failed and structure.projects:
+            if not await attempt.restore(structure.path) and await to_thread.run_sync(
+                _may_go_apart, structure, attempt
+            ):
                 await self._restore_the_readable(structure, attempt)
             left = await to_thread.run_sync(self._settle, structure)
         return RestoreResult(
@@ -147,7 +150,10 @@ class Restorer:
         """All at once, through a solution of their own that lives as long as the restore."""
         readable = list(dict.fromkeys(project.path for project in structure.projects))
         with TemporaryDirectory(prefix="roslyn-bridge-restore-") as folder:
-            await attempt.restore(write_generated_solution(readable[0], Path(folder), readable[1:]))
+            generated = write_generated_solution(
+                readable[0], Path(folder), readable[1:], configurations=[attempt.configuration]
+            )
+            await attempt.restore(generated)
 
     def _settle(self, structure: Structure) -> tuple[Path, ...]:
         """Remember this try; the projects that are without their packages after it."""
@@ -156,9 +162,29 @@ class Restorer:
         return tuple(dict.fromkeys(project.path for project in structure.projects if is_unrestored(project)))
 
 
+def _may_go_apart(structure: Structure, attempt: _Attempt) -> bool:
+    """Whether the solution is what failed, and not a package: then its projects may do better without it.
+
+    It fails for a project that cannot be read, and for a configuration or platform that it does not have.
+    """
+    if not structure.projects:
+        return False
+    of_msbuild = any("error MSB" in words for words in attempt.failures)
+    return (
+        of_msbuild or bool(structure.failed) or any(is_unrestored(project) for project in structure.projects)
+    )
+
+
 def _restore_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without a chosen target framework: a restore is for all of them, and one framework's would undo the others'."""
-    return {name: value for name, value in environment.items() if name.lower() != "targetframework"}
+    """The environment of a restore, in the words of a solution.
+
+    Without a chosen target framework: a restore is for all of them, and one framework's would undo the others'.
+    The platform that projects call ``AnyCPU`` is ``Any CPU`` to a solution, which refuses the other.
+    """
+    chosen = {name: value for name, value in environment.items() if name.lower() != "targetframework"}
+    if chosen.get("Platform") == "AnyCPU":
+        chosen["Platform"] = "Any CPU"
+    return chosen
 
 
 class _Attempt:
@@ -171,6 +197,9 @@ class _Attempt:
         self._environment = environment
         self._directory = directory
         self._deadline = deadline
+        self.configuration = (
+            f"{environment.get('Configuration', 'Debug')}|{environment.get('Platform', 'Any CPU')}"
+        )
         self.failures: dict[str, None] = {}
         self.outputs: list[str] = []
         self.last_succeeded = False
@@ -195,13 +224,11 @@ class _Attempt:
         self.outputs.append(done.output_tail)
         self.last_succeeded = done.returncode == 0
         if not self.last_succeeded:
-            self.failures |= dict.fromkeys(_errors(done.output_tail))
+            self.failures |= dict.fromkeys(
+                error_lines(done.output_tail, MESSAGE_LINES)
+                or [done.output_tail[-500:] or "it ended without a word"]
+            )
         return self.last_succeeded
-
-
-def _errors(output: str) -> list[str]:
-    lines = [line.strip() for line in output.splitlines() if "error" in line.lower()]
-    return lines[:MESSAGE_LINES] or [output[-500:] or "it ended without a word"]
 
 
 def _message(

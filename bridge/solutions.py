@@ -301,32 +301,52 @@ def _read_slnf(path: Path) -> Iterator[SolutionProject]:
         yield known[wanted]
 
 
-def write_generated_solution(csproj: Path, directory: Path, references: Sequence[Path] = ()) -> Path:
+def write_generated_solution(
+    csproj: Path,
+    directory: Path,
+    references: Sequence[Path] = (),
+    *,
+    configurations: Sequence[str] = ("Debug|Any CPU", "Release|Any CPU"),
+) -> Path:
     """Write a ``.sln`` into ``directory`` that holds ``csproj`` and ``references``, and give its path.
 
     For servers that open solutions only.  ``references`` are the project's transitive project references.  The old
     format with absolute paths: every SDK and csharp-ls reads it, ``.slnx`` only the newer ones.  The name is made from
     the project's path, the content from the arguments, so writing it again changes nothing.
+
+    Raises ``PathRefused`` (``WorkspaceNotSupported``) for a path that the format cannot hold, and ``OSError``.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    lines = ["", "Microsoft Visual Studio Solution File, Format Version 12.00", "# Visual Studio Version 17"]
-    for project in dict.fromkeys((csproj, *references)):
-        if '"' in str(project) or "\n" in str(project):
-            raise PathRefused(
-                "WorkspaceNotSupported", f"{project}: a solution cannot hold a path with a quote."
-            )
-        lines += [
-            f'Project("{{{_CSHARP}}}") = "{project.stem}", "{project}", "{{{stable_guid(str(project)).upper()}}}"',
-            "EndProject",
-        ]
-    lines += ["Global", "EndGlobal", ""]
+    text = _solution_text(list(dict.fromkeys((csproj, *references))), configurations)
     target = directory / f"{csproj.stem}.{sha256(os.fsencode(csproj)).hexdigest()[:12]}.sln"
-    data = b"\xef\xbb\xbf" + "\r\n".join(lines).encode("utf-8")
+    data = b"\xef\xbb\xbf" + text.encode("utf-8")
     if not (target.is_file() and target.read_bytes() == data):
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
         temporary.write_bytes(data)
         temporary.replace(target)
     return target
+
+
+def _solution_text(projects: Sequence[Path], configurations: Sequence[str]) -> str:
+    lines = ["", "Microsoft Visual Studio Solution File, Format Version 12.00", "# Visual Studio Version 17"]
+    for project in projects:
+        if any(mark in str(project) for mark in '"\r\n') or not str(project).isprintable():
+            raise PathRefused("WorkspaceNotSupported", f"A solution cannot hold the path {str(project)!r}.")
+        lines.append(f'Project("{{{_CSHARP}}}") = "{project.stem}", "{project}", "{_guid_of(project)}"')
+        lines.append("EndProject")
+    # Without configurations the build tools find no project to restore in it.
+    lines += ["Global", "\tGlobalSection(SolutionConfigurationPlatforms) = preSolution"]
+    lines += [f"\t\t{name} = {name}" for name in configurations]
+    lines += ["\tEndGlobalSection", "\tGlobalSection(ProjectConfigurationPlatforms) = postSolution"]
+    for project in projects:
+        for name in configurations:
+            lines += [f"\t\t{_guid_of(project)}.{name}.{key} = {name}" for key in ("ActiveCfg", "Build.0")]
+    lines += ["\tEndGlobalSection", "EndGlobal", ""]
+    return "\r\n".join(lines)
+
+
+def _guid_of(project: Path) -> str:
+    return "{" + stable_guid(str(project)).upper() + "}"
 
 
 def stable_guid(*parts: str) -> str:
