@@ -4,6 +4,8 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mcp_types import (
     JSONRPCError,
     JSONRPCMessage,
@@ -100,6 +102,42 @@ PASSED: Mapping[bytes, JSONRPCMessage] = {
 @pytest.mark.parametrize(("line", "message"), PASSED.items())
 def test_a_good_line_becomes_its_message(line: bytes, message: JSONRPCMessage) -> None:
     assert read_line(line) == message
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=()), max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+ENVELOPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": st.integers() | JSON,
+        "method": st.sampled_from(["ping", "tools/call"]) | JSON,
+        "params": st.fixed_dictionaries({"name": JSON, "arguments": JSON}) | JSON,
+        "result": JSON,
+        "error": JSON,
+    },
+)
+
+
+@given(st.binary(max_size=60) | (ENVELOPES | JSON).map(lambda value: json.dumps(value).encode()))
+def test_no_line_escapes_judgement_and_each_request_that_is_refused_can_be_answered(line: bytes) -> None:
+    judged = read_line(line)
+    if judged is None:
+        assert not line.strip()
+    elif isinstance(judged, Refusal):
+        assert json.loads(encode(judged.to_message()))["error"]["code"] in (-32700, -32600, -32602)
+    else:
+        assert json.loads(encode(judged))["jsonrpc"] == "2.0"
 
 
 @pytest.mark.parametrize("line", [b"", b" ", b"\t"])

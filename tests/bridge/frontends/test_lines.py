@@ -1,6 +1,8 @@
 """Bytes become lines: whole, byte by byte, with a tail, and never beyond the limit."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bridge.frontends.lines import LineSplitter, Oversized
 
@@ -14,6 +16,17 @@ def test_chunks_of_any_size_give_the_same_lines(size: int) -> None:
     lines = [line for at in range(0, len(STREAM), size) for line in splitter.feed(STREAM[at : at + size])]
     assert lines == LINES
     assert splitter.feed_eof() == [b"last"]
+
+
+@given(
+    st.lists(st.binary(max_size=12).map(lambda raw: raw.replace(b"\n", b" ").rstrip(b"\r"))),
+    st.integers(1, 9),
+)
+def test_every_stream_of_short_lines_comes_back_whole(lines: list[bytes], size: int) -> None:
+    stream = b"".join(line + b"\n" for line in lines)
+    splitter = LineSplitter(max_line_bytes=12)
+    cut = [line for at in range(0, len(stream), size) for line in splitter.feed(stream[at : at + size])]
+    assert cut == lines
 
 
 def test_the_end_after_a_complete_line_adds_no_line() -> None:
