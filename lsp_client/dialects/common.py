@@ -1,0 +1,112 @@
+"""Small things that several dialects share; all pure but for the one question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from lsp_client.dialects.base import FileEvent, Heard, LoadTarget, Port, Severity
+from lsp_client.errors import METHOD_NOT_FOUND, ProtocolViolation, ResponseError
+from lsp_client.messages import Diagnostic, Position, ProgressParams, Range, WorkDoneProgress, decode
+from lsp_client.uris import path_to_uri
+
+LOG_SEVERITIES: Final[Mapping[int, Severity]] = {1: "error", 2: "warning", 3: "info", 4: "info", 5: "info"}
+"""LSP's message types as severities."""
+
+EVENT_KINDS: Final = {"created": 1, "changed": 2, "deleted": 3}
+
+MAX_TEXT: Final = 2000
+"""How much of one log line is kept, in characters: stack traces follow the sentence that matters."""
+
+
+def document(path: Path) -> dict[str, str]:
+    """A ``TextDocumentIdentifier``."""
+    return {"uri": path_to_uri(path)}
+
+
+def wire_events(events: Iterable[FileEvent]) -> list[dict[str, object]]:
+    """File events as the protocol has them."""
+    return [{"uri": path_to_uri(event.path), "type": EVENT_KINDS[event.kind]} for event in events]
+
+
+def lsp_diagnostics(diagnostics: Sequence[Diagnostic]) -> list[dict[str, object]]:
+    """Diagnostics as context of a question: only the fields that servers match by."""
+    return [
+        {
+            "range": item.range,
+            "message": item.message,
+            **({} if item.severity is None else {"severity": item.severity}),
+            **({} if item.code is None else {"code": item.code}),
+        }
+        for item in diagnostics
+    ]
+
+
+def touching(place: Range, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics that share at least a boundary with the place, as servers themselves judge it."""
+    return tuple(
+        item for item in diagnostics if item.range.start <= place.end and place.start <= item.range.end
+    )
+
+
+def hull(diagnostics: Sequence[Diagnostic]) -> Range:
+    """The smallest range that holds all of them; there must be at least one."""
+    return Range(min(item.range.start for item in diagnostics), max(item.range.end for item in diagnostics))
+
+
+def start_of_document() -> Position:
+    """Line 0, character 0."""
+    return Position(0, 0)
+
+
+def is_project_file(path: Path) -> bool:
+    """Whether the path names a project rather than a solution or filter."""
+    return path.suffix.lower().endswith("proj")
+
+
+def nearest_project(path: Path, target: LoadTarget) -> Path | None:
+    """The project whose directory is the nearest above the file; ``None`` when no known project's is.
+
+    Several projects in one directory: the first one in the target's order.
+    """
+    known = {project.parent: project for project in reversed(target.projects)}
+    if is_project_file(target.path):
+        known.setdefault(target.path.parent, target.path)
+    for directory in path.parents:
+        if directory in known:
+            return known[directory]
+    return None
+
+
+def first_lines(text: str) -> str:
+    """The sentence of a log line, without the stack that follows it."""
+    kept = [line for line in text.splitlines() if not line.lstrip().startswith("at ")]
+    return "\n".join(kept)[:MAX_TEXT].strip()
+
+
+def progress_heard(params: msgspec.Raw) -> Heard:
+    """Work-done progress as news for whoever waits.  Raises ProtocolViolation for odd params."""
+    progress = decode(decode(params, ProgressParams).value, WorkDoneProgress)
+    text = progress.message or progress.title or ""
+    return Heard(percent=progress.percentage, progress=text)
+
+
+async def answers_a_question(port: Port) -> bool:
+    """Whether the server answers a question that needs its real work.
+
+    An unknown method is answered by a server whose work has stopped, so that is no proof; any other answer is.
+    """
+    probe = port.probe_file()
+    try:
+        if probe is None:
+            await port.ask("workspace/symbol", {"query": "Program"})
+        else:
+            await port.ask("textDocument/documentSymbol", {"textDocument": document(probe)})
+    except ResponseError as error:
+        return error.code != METHOD_NOT_FOUND
+    except ProtocolViolation:
+        return False
+    return True

@@ -1,0 +1,459 @@
+"""csharp-ls, the open C# server on Roslyn's libraries.
+
+What a client must know, in short:
+
+- It stops for good at a notification it does not know; while it is dead it still answers unknown *requests*.
+- It loads when a question makes it load.  The end of its progress and an empty answer look the same after success
+  and failure; only ``could not be loaded`` in a message, and a question really answered, tell them apart.
+- After a change of a project file it loads anew, five seconds later, and silently goes back to the texts on disk.
+- A close re-reads the file and shifts line 1 of one with a byte order mark, so documents are changed back instead.
+- It marks no kinds, no diagnostics and no fix-alls, and it finds an action again by its title alone.
+
+How fixes and refactorings are told apart
+-----------------------------------------
+A list holds all refactorings first and all fixes after them.  Fixes come only from compiler diagnostics that touch
+the range, so without one there is no fix.  With one, the border is found by asking a second time for a place that
+has the same diagnostics but other refactorings: the whole document (or, when that was asked for, just the span of
+the diagnostics).  What a diagnostic offers does not depend on the range asked for, while hardly a refactoring fits
+both a caret and a whole file.  So the fixes are the longest tail of the list whose titles occur in the second list.
+The few refactorings that do fit both are known and left out of the comparison.  A title that the server itself
+marks, or that belongs to one kind by its nature, settles its side of the border.  When the second question fails,
+the kinds are likely ones, and the listing says that it is undecided.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+
+from lsp_client.capabilities import client_capabilities
+from lsp_client.dialects.base import (
+    DOCUMENT_NOTIFICATIONS,
+    NOTHING_HEARD,
+    ActionListing,
+    Deletion,
+    FileEvent,
+    Heard,
+    Holder,
+    LoadMessage,
+    LoadTarget,
+    Port,
+    ServerAction,
+)
+from lsp_client.dialects.common import (
+    LOG_SEVERITIES,
+    answers_a_question,
+    document,
+    first_lines,
+    hull,
+    is_project_file,
+    nearest_project,
+    progress_heard,
+    touching,
+    wire_events,
+)
+from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError
+from lsp_client.failures import WorkspaceLoadFailed
+from lsp_client.messages import (
+    CodeAction,
+    Diagnostic,
+    DiagnosticReport,
+    LoggedMessage,
+    Position,
+    ProgressParams,
+    Range,
+    WorkDoneProgress,
+    decode,
+    decode_optional,
+)
+from lsp_client.texts import LineRule, end_position, scrub
+
+RELOAD_STARTS_WITHIN: Final = 20.0
+"""Seconds from the event of a project file to the first sign of the reload: the server itself waits five."""
+
+PROBE_TIMEOUT: Final = 15.0
+"""Seconds for the second question that tells fixes from refactorings.  It is a listing of the whole document; a
+document with so many errors that this does not suffice is left undecided."""
+
+RELOAD_NAMES: Final = frozenset({".sln", ".slnx", ".slnf"})
+
+REMOVE_USINGS: Final = "Remove unnecessary usings"
+UNUSED_USING: Final = "CS8019"
+"""Hidden, and so not always among the pulled diagnostics; the server maps it to that one fix."""
+
+_WIDE_REFACTORINGS: Final = re.compile(r"^(?:Encapsulate fields?\b|Sort Usings$)")
+"""Refactorings that fit a caret as well as a whole document."""
+
+_PROJECT_IN_TEXT: Final = re.compile(r"'(?P<project>/[^'\n]*proj)'")
+_SOLUTION_FAILED: Final = re.compile(r"could not be loaded")
+_PROJECT_FAILED: Final = re.compile(
+    r"^csharp-ls: msbuildWorkspace\.Diagnostics: (?:\[(?P<kind>\w+)\] )?(?P<text>.*)", re.DOTALL
+)
+_FRAMEWORK: Final = re.compile(r"Will use MSBuild props: map \[[^\]\n]*\(TargetFramework, ([^)\s]+)\)")
+_FINISHED: Final = re.compile(r"^csharp-ls: Finished loading solution")
+_PREFIX: Final = re.compile(r"^csharp-ls: ")
+
+
+@dataclass(frozen=True, slots=True)
+class CsharpLsDialect:
+    """csharp-ls; see the top of the module."""
+
+    name: str = "csharp-ls"
+    display_name: str = "csharp-ls"
+    limits: tuple[str, ...] = (
+        "no fix-all",
+        "fixes for compiler diagnostics only",
+        "kinds of actions are inferred",
+        "files linked into several projects, or compiled for several frameworks, have no actions",
+        "moved, renamed and deleted files are missing from edits",
+    )
+    syntax_only: bool = False
+    has_diagnostics: bool = True
+    notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS
+    created_files_become_members: bool = True
+    supports_target_framework: bool = False
+    diagnostics_need_open_document: bool = False
+    close_shows_disk: bool = False
+    needs_known_document: bool = True
+    reload_forgets_texts: bool = True
+    deletion: Deletion = "file event"
+    line_rule: LineRule = LineRule.ROSLYN
+
+    def accepts(self, path: Path) -> bool:
+        """Solutions; a project has to be given through a solution that holds it, a filter is not sure to be read."""
+        return path.suffix.lower() in {".sln", ".slnx"}
+
+    def command_line(
+        self, command: Sequence[str], target: LoadTarget, *, log_directory: Path, client_process_id: int
+    ) -> tuple[str, ...]:
+        """The solution is named on the command line: left to itself the server takes the one with most projects."""
+        del log_directory, client_process_id  # it has neither
+        return (*command, "--solution", str(target.path))
+
+    def environment(self) -> Mapping[str, str]:
+        """English titles: they are what an action is found by."""
+        return {
+            "DOTNET_CLI_UI_LANGUAGE": "en-US",
+            "MSBUILDDISABLENODEREUSE": "1",
+            "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
+            "DOTNET_NOLOGO": "1",
+        }
+
+    def capabilities(self) -> dict[str, object]:
+        """Without dynamic registration: everything is offered from the start, no round trip."""
+        return client_capabilities(dynamic_registration=False)
+
+    def configuration(self, section: str, target: LoadTarget) -> object:
+        """The defaults of the server are right: analyzers off, no virtual documents."""
+        del section, target
+        return None
+
+    # --- loading ----------------------------------------------------------------------------------------
+
+    def hear(self, method: str, params: msgspec.Raw, target: LoadTarget) -> Heard:
+        """Log lines, messages and progress."""
+        del target
+        try:
+            match method:
+                case "window/logMessage" | "window/showMessage":
+                    return _said(decode(params, LoggedMessage))
+                case "$/progress":
+                    return _progress(params)
+                case _:
+                    return NOTHING_HEARD
+        except ProtocolViolation:
+            return NOTHING_HEARD
+
+    async def load(self, port: Port) -> None:
+        """Ask something, which starts the load and is answered when it is over; then look at what was said.
+
+        Raises WorkspaceLoadFailed when the solution could not be loaded, or when nothing proves that it was.
+        """
+        ended = port.watch.ended
+        proved = await _answered(port)
+        failure = port.watch.failure
+        if failure is not None:
+            raise WorkspaceLoadFailed(failure, port.watch.messages)
+        if not proved and port.watch.ended <= ended:
+            raise WorkspaceLoadFailed(
+                "The server answered before it had loaded anything.", port.watch.messages
+            )
+
+    # --- code actions -----------------------------------------------------------------------------------
+
+    async def list_actions(
+        self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
+    ) -> ActionListing:
+        """The actions of a place, with the kinds found by the rule at the top."""
+        offers = await _offers(port, path, place)
+        if not offers:
+            return ActionListing(())
+        if diagnostics is None:
+            diagnostics = await _pull(port, path)
+        near = touching(place, diagnostics)
+        comparison: frozenset[str] | None = frozenset()
+        if near:
+            comparison = await _comparison(port, path, place, near)
+        return classify(offers, place, near, comparison)
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    async def files_changed(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
+        """Tell in the way that does least harm; reload when anything but sources changed.
+
+        Source events are taken in in order, before any later question.  A document that is open is never named in a
+        "changed" event, which would replace its text; a file with a byte order mark is opened with its decoded text.
+        """
+        if any(event.path.suffix.lower() in RELOAD_NAMES for event in events):
+            return False
+        told: list[FileEvent] = []
+        other = False
+        for event in events:
+            if event.path.suffix.lower() != ".cs":
+                other = True
+            elif event.kind == "deleted":
+                if holder.is_open(event.path):
+                    await holder.release(event.path)
+                else:
+                    told.append(event)
+            elif holder.is_open(event.path) or await _is_opened_rather(holder, event):
+                text = holder.text_on_disk(event.path)
+                if text is not None and not holder.is_staged(event.path):
+                    await holder.hold(event.path, text)
+            else:
+                told.append(event)
+        if told:
+            await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
+        return await self._reloaded(holder, events) if other else True
+
+    async def _reloaded(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
+        """Make it load anew, wait for that, and note that it has forgotten the open texts.
+
+        Only project files are watched by it, so for any other input the project nearest to it is named.
+        """
+        projects = [
+            event.path if is_project_file(event.path) else nearest_project(event.path, holder.target)
+            for event in events
+            if event.path.suffix.lower() != ".cs"
+        ]
+        project = next((found for found in projects if found is not None), None)
+        project = project or next(iter(holder.target.projects), None)
+        if project is None:
+            return False
+        begun, ended = holder.watch.begun, holder.watch.ended
+        await holder.tell(
+            "workspace/didChangeWatchedFiles", {"changes": wire_events([FileEvent(project, "changed")])}
+        )
+        with anyio.move_on_after(RELOAD_STARTS_WITHIN) as start:
+            await holder.watch.begun_beyond(begun)
+        if start.cancelled_caught:
+            return False
+        try:
+            with anyio.move_on_after(holder.load_timeout) as load:
+                await holder.watch.ended_beyond(ended)
+                await _answered(holder)
+        finally:
+            # Whatever becomes of the reload: the open texts are gone, and a wrong belief in them would put later
+            # changes into the wrong place.
+            holder.forget_documents()
+        return not load.cancelled_caught and holder.watch.failure is None
+
+    def used_target_framework(self, stderr: str) -> str | None:
+        """It logs the global properties it sets for all projects, and those win over the environment."""
+        chosen = _FRAMEWORK.findall(stderr)
+        return chosen[-1] if chosen else None
+
+    async def is_alive(self, port: Port) -> bool:
+        """Asks for the symbols of a file it should know."""
+        return await answers_a_question(port)
+
+
+# --- what it says -------------------------------------------------------------------------------------------
+
+
+def _said(logged: LoggedMessage) -> Heard:
+    text = first_lines(_PREFIX.sub("", logged.message))
+    if _SOLUTION_FAILED.search(logged.message):
+        return Heard(signal="failed", message=LoadMessage("error", text))
+    if found := _PROJECT_FAILED.match(logged.message):
+        severity = "warning" if (found["kind"] or "Failure").lower() == "warning" else "error"
+        project = _PROJECT_IN_TEXT.search(found["text"])
+        return Heard(
+            message=LoadMessage(
+                "warning" if severity == "warning" else "error",
+                first_lines(found["text"]),
+                Path(project["project"]) if project else None,
+            )
+        )
+    if _FINISHED.match(logged.message):
+        return Heard(message=LoadMessage("info", text))
+    severity_heard = LOG_SEVERITIES.get(logged.type, "info")
+    return NOTHING_HEARD if severity_heard == "info" else Heard(message=LoadMessage(severity_heard, text))
+
+
+def _progress(params: msgspec.Raw) -> Heard:
+    progress = decode(decode(params, ProgressParams).value, WorkDoneProgress)
+    heard = progress_heard(params)
+    text = progress.title or progress.message or ""
+    if progress.kind == "begin" and text.startswith("Loading workspace folder"):
+        return replace(heard, signal="began")
+    if progress.kind == "end" and text.startswith("Finished loading workspace folder"):
+        return replace(heard, signal="ended")
+    return heard
+
+
+async def _is_opened_rather(holder: Holder, event: FileEvent) -> bool:
+    """Whether a source file is better opened than named in an event: the event would read it with its mark.
+
+    Not where the server has no single document for it, because opening then adds one.
+    """
+    if not holder.has_byte_order_mark(event.path):
+        return False
+    return event.kind == "created" or await holder.sees(event.path)
+
+
+async def _answered(port: Port) -> bool:
+    """Ask a question that waits for the load.  True: the answer itself proves that something is loaded."""
+    probe = port.probe_file()
+    try:
+        if probe is None:
+            await port.ask("workspace/symbol", {"query": "Program"}, timeout=port.load_timeout)
+            return False
+        raw = await port.ask(
+            "textDocument/documentSymbol", {"textDocument": document(probe)}, timeout=port.load_timeout
+        )
+        return bool(decode_optional(raw, list[msgspec.Raw]))
+    except (ResponseError, ProtocolViolation):
+        return False
+
+
+# --- its lists of actions -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One action as listed."""
+
+    raw: msgspec.Raw
+    action: CodeAction
+
+    @property
+    def is_marked_fix(self) -> bool:
+        """The server says it, or the title cannot be anything else."""
+        return (self.action.kind or "").startswith("quickfix") or self.action.title == REMOVE_USINGS
+
+
+async def _offers(port: Port, path: Path, place: Range, *, timeout: float | None = None) -> list[Offer]:
+    params = {"textDocument": document(path), "range": place, "context": {"diagnostics": []}}
+    raw = await port.ask("textDocument/codeAction", params, timeout=timeout)
+    items = decode_optional(raw, list[msgspec.Raw]) or []
+    return [Offer(item, decode(item, CodeAction)) for item in items]
+
+
+async def _pull(port: Port, path: Path) -> tuple[Diagnostic, ...]:
+    raw = await port.ask("textDocument/diagnostic", {"textDocument": document(path)})
+    report = decode_optional(raw, DiagnosticReport)
+    return tuple(report.items or ()) if report is not None else ()
+
+
+async def _comparison(
+    port: Port, path: Path, place: Range, near: Sequence[Diagnostic]
+) -> frozenset[str] | None:
+    """The titles of a second list with the same diagnostics, ``None`` when it cannot be had."""
+    text = port.text_seen(path)
+    if text is None:
+        return None
+    whole = Range(Position(0, 0), Position(*end_position(text, LineRule.ROSLYN)))
+    if place.start == whole.start and place.end >= hull(near).end:
+        # All of the document that matters was asked for already: the other place is the span of the diagnostics.
+        whole = hull(near)
+    try:
+        offers = await _offers(port, path, whole, timeout=PROBE_TIMEOUT)
+    except (RequestTimedOut, ResponseError, ProtocolViolation):
+        return None
+    return frozenset(offer.action.title for offer in offers)
+
+
+def classify(
+    offers: Sequence[Offer], place: Range, near: Sequence[Diagnostic], comparison: frozenset[str] | None
+) -> ActionListing:
+    """The listing of these offers: kinds by the rule at the top, diagnostics where there is only one they can be of.
+
+    ``near`` are the diagnostics that touch the place; ``comparison`` the titles of the second list, empty when there
+    was no diagnostic to ask about, ``None`` when the second question failed.
+    """
+    border = _border(offers, comparison if near else frozenset())
+    ids = {item.id for item in near}
+    only = _pairs(near) if len(ids) == 1 else None
+    titles = [offer.action.title for offer in offers]
+    actions: list[ServerAction] = []
+    omitted: list[ServerAction] = []
+    for index, offer in enumerate(offers):
+        title = offer.action.title
+        action = _server_action(
+            offer, place, is_fix=index >= border or offer.is_marked_fix, only=only, near=near
+        )
+        action = replace(action, ambiguous=titles.count(title) > 1)
+        if title in titles[:index]:
+            omitted.append(replace(action, needs="another action of the same title comes first"))
+        else:
+            actions.append(action)
+    return ActionListing(
+        tuple(actions),
+        tuple(omitted),
+        diagnostics_known=all(a.diagnostics is not None for a in actions if a.kind == "CodeFix"),
+        kinds_decided=comparison is not None or not near,
+    )
+
+
+def _border(offers: Sequence[Offer], comparison: frozenset[str] | None) -> int:
+    """The index of the first fix.  Without a second list: the first one that can be nothing else."""
+    marked = next((i for i, offer in enumerate(offers) if offer.is_marked_fix), len(offers))
+    if comparison is None:
+        return marked
+    border = len(offers)
+    while border > 0 and _in_both(offers[border - 1], comparison):
+        border -= 1
+    return min(border, marked)
+
+
+def _in_both(offer: Offer, comparison: frozenset[str]) -> bool:
+    title = offer.action.title
+    return offer.is_marked_fix or (title in comparison and not _WIDE_REFACTORINGS.match(title))
+
+
+def _server_action(
+    offer: Offer,
+    place: Range,
+    *,
+    is_fix: bool,
+    only: tuple[tuple[str, str], ...] | None,
+    near: Sequence[Diagnostic],
+) -> ServerAction:
+    title = offer.action.title
+    diagnostics: tuple[tuple[str, str], ...] | None = ()
+    if is_fix:
+        diagnostics = only
+        if title == REMOVE_USINGS:
+            diagnostics = _pairs(item for item in near if item.id == UNUSED_USING) or ((UNUSED_USING, ""),)
+    return ServerAction(
+        title=title,
+        title_path=(title,),
+        kind="CodeFix" if is_fix else "Refactoring",
+        kind_inferred=not (offer.action.kind or "").startswith("quickfix"),
+        diagnostics=diagnostics,
+        range=place,
+        fix_all_scopes=(),
+        payload=offer.raw,
+        is_preferred=bool(offer.action.is_preferred),
+    )
+
+
+def _pairs(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys((item.id or "", scrub(item.message)) for item in diagnostics))

@@ -1,0 +1,510 @@
+"""Microsoft's Roslyn language server (``Microsoft.CodeAnalysis.LanguageServer``), and servers of its dialect.
+
+What a client must know, in short:
+
+- ``initialized`` waits for our answers to registrations and configuration, and an error answer ends the process.
+- A mistake with open documents ends the process; changes must carry a range.
+- A load starts by ``solution/open`` or ``project/open`` and has *ended* at
+  ``workspace/projectInitializationComplete``.  A solution that cannot be read never gets there: only an error in the
+  log tells.
+- Actions are listed with groups (``data.NestedCodeActions``, already flat) and with a "Fix All" twin beside each
+  action that has one; here only the leaves remain, each with the scopes of its twin.
+- File events are taken in some time later, without an answer.  So a changed file is shown by an open document, and
+  for created and deleted files the membership in a project is asked for until it is as it should be.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+
+from lsp_client.capabilities import client_capabilities
+from lsp_client.dialects.base import (
+    DOCUMENT_NOTIFICATIONS,
+    FIX_ALL_SCOPES,
+    NOTHING_HEARD,
+    ActionKind,
+    ActionListing,
+    Deletion,
+    FileEvent,
+    Heard,
+    Holder,
+    LoadMessage,
+    LoadTarget,
+    Port,
+    ServerAction,
+    Severity,
+)
+from lsp_client.dialects.common import (
+    LOG_SEVERITIES,
+    answers_a_question,
+    document,
+    first_lines,
+    is_project_file,
+    lsp_diagnostics,
+    nearest_project,
+    progress_heard,
+    touching,
+    wire_events,
+)
+from lsp_client.errors import ProtocolViolation, ResponseError
+from lsp_client.failures import WorkspaceLoadFailed
+from lsp_client.messages import (
+    CodeAction,
+    Diagnostic,
+    LoggedMessage,
+    Range,
+    decode,
+    decode_optional,
+    decode_plain,
+)
+from lsp_client.texts import LineRule, scrub
+from lsp_client.uris import path_to_uri
+
+LOAD_ERROR_GRACE: Final = 5.0
+"""Seconds without any sign of a load after the server logged that it could not open the solution.  The server says
+nothing more then; one that goes on loading all the same gives a sign within this time."""
+
+TAKE_IN_TIMEOUT: Final = 20.0
+"""Seconds until a created, deleted or project file must have shown its effect: a reload is batched by 0.1 s and takes
+about a second for one project, several on a busy machine."""
+
+SECOND_LOOK: Final = 2.0
+"""Seconds for a second reload to follow the first: events that arrive apart make more than one batch."""
+
+MEMBERSHIP_INTERVAL: Final = 0.1
+"""Seconds between two questions about membership, when the server gives no sign of its own."""
+
+MAX_HELD: Final = 256
+"""More changed files than this at once (another branch was checked out) are for a new process, not for open documents."""
+
+RELOAD_NAMES: Final = frozenset({".sln", ".slnx", ".slnf"})
+"""A changed solution needs a new process: opening it again would add to the old one, nothing unloads."""
+
+RELOAD_FILES: Final = frozenset({"global.json", ".editorconfig", ".globalconfig"})
+"""Taken in without a sign, if at all."""
+
+_LOADED: Final = re.compile(r"^Successfully completed load of (?P<project>.+)$")
+_TROUBLE: Final = re.compile(
+    r"^(?P<kind>Error|Warning) while loading (?P<project>.+?proj): (?P<text>.*)$", re.DOTALL
+)
+_UNRESOLVED: Final = re.compile(r"^Project (?P<project>.+?proj) has unresolved dependencies")
+_RELOADED: Final = re.compile(r"^Completed \(re\)load of ")
+_CONTEXT: Final = re.compile(r"^(?:\[[^\]]*\] )+")
+_VERSION: Final = re.compile(r"Server information:?\s*version:?\s*(?P<version>\S+(?: \([^)]*\))?)")
+_OPEN_FAILED: Final = re.compile(r"solution/open|project/open|OpenSolution|OpenProjects")
+_DIAGNOSTIC_IN_TITLE: Final = re.compile(r"^(?:Suppress|Configure) (?P<id>[A-Za-z]+\d+)\b")
+
+_GROUP: Final = "roslyn.client.nestedCodeAction"
+_FIX_ALL: Final = "roslyn.client.fixAllCodeAction"
+
+SETTINGS: Final[Mapping[str, object]] = {
+    # Pulled by us alone, so the wide scope costs nothing until somebody asks for closed files.
+    "background_analysis.dotnet_compiler_diagnostics_scope": "fullSolution",
+    "background_analysis.dotnet_analyzer_diagnostics_scope": "openFiles",
+    # Never shown by us.
+    "code_lens.dotnet_enable_references_code_lens": "false",
+    "code_lens.dotnet_enable_tests_code_lens": "false",
+    # May download sources.
+    "navigation.dotnet_navigate_to_source_link_and_embedded_sources": "false",
+}
+"""What differs from the server's defaults, by section without its language prefix."""
+
+_AUTOMATIC_RESTORE: Final = "projects.dotnet_enable_automatic_restore"
+
+
+class _Toast(msgspec.Struct, frozen=True, rename="camel"):
+    message: str = ""
+    message_type: int = 3
+
+
+class _ActionData(msgspec.Struct, frozen=True, rename="pascal"):
+    code_action_path: list[str] | None = None
+    fix_all_flavors: list[str] | None = None
+    nested_code_actions: list[msgspec.Raw] | None = None
+
+
+class _Contexts(msgspec.Struct, frozen=True):
+    contexts: list[_ProjectContext] = msgspec.field(default_factory=list, name="_vs_projectContexts")
+
+
+class _ProjectContext(msgspec.Struct, frozen=True):
+    is_miscellaneous: bool = msgspec.field(default=False, name="_vs_is_miscellaneous")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One item of a list of actions, read but not yet judged."""
+
+    raw: msgspec.Raw
+    action: CodeAction
+    data: _ActionData
+    command: str | None
+    inherited: tuple[Diagnostic, ...] | None
+    kind: str | None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return tuple(self.data.code_action_path or (self.action.title,))
+
+    @property
+    def is_group(self) -> bool:
+        return self.command == _GROUP or bool(self.data.nested_code_actions)
+
+    @property
+    def is_fix_all(self) -> bool:
+        return self.command == _FIX_ALL
+
+
+@dataclass(frozen=True, slots=True)
+class RoslynDialect:
+    """Microsoft's server; see the top of the module."""
+
+    name: str = "roslyn"
+    display_name: str = "Roslyn language server"
+    limits: tuple[str, ...] = ("a created file joins its project only once it is on disk",)
+    syntax_only: bool = False
+    has_diagnostics: bool = True
+    notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS | {
+        "solution/open",
+        "project/open",
+        "workspace/didChangeConfiguration",
+    }
+    created_files_become_members: bool = False
+    supports_target_framework: bool = True
+    diagnostics_need_open_document: bool = True
+    close_shows_disk: bool = True
+    needs_known_document: bool = False
+    reload_forgets_texts: bool = False
+    deletion: Deletion = "empty text"
+    line_rule: LineRule = LineRule.ROSLYN
+
+    def accepts(self, path: Path) -> bool:
+        """Solutions, filters and C# projects."""
+        return path.suffix.lower() in {".sln", ".slnx", ".slnf", ".csproj"}
+
+    def command_line(
+        self, command: Sequence[str], target: LoadTarget, *, log_directory: Path, client_process_id: int
+    ) -> tuple[str, ...]:
+        """The documented line; every option is given, because old builds demand them."""
+        del target  # it is opened by a message
+        return (
+            *command,
+            "--stdio",
+            "--logLevel",
+            "Information",
+            "--extensionLogDirectory",
+            str(log_directory),
+            "--telemetryLevel",
+            "off",
+            "--clientProcessId",
+            str(client_process_id),
+        )
+
+    def environment(self) -> Mapping[str, str]:
+        """No node reuse: a build node that outlives a restore keeps its pipe open, and the load never ends."""
+        return {"MSBUILDDISABLENODEREUSE": "1", "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"}
+
+    def capabilities(self) -> dict[str, object]:
+        """With dynamic registration: watching is ours, and all sources of diagnostics answer."""
+        return client_capabilities(dynamic_registration=True)
+
+    def configuration(self, section: str, target: LoadTarget) -> object:
+        """Settings by name; ``None`` keeps a default, and is the only safe answer for what is unknown."""
+        plain = section.partition("|")[2] or section
+        if plain == _AUTOMATIC_RESTORE:
+            return "true" if target.automatic_restore else "false"
+        return SETTINGS.get(plain)
+
+    # --- loading ----------------------------------------------------------------------------------------
+
+    def hear(self, method: str, params: msgspec.Raw, target: LoadTarget) -> Heard:
+        """Readiness, log lines, toasts and progress."""
+        try:
+            match method:
+                case "workspace/projectInitializationComplete":
+                    return Heard(signal="ended")
+                case "window/logMessage":
+                    return self._log_line(decode(params, LoggedMessage), target)
+                case "window/_roslyn_showToast":
+                    toast = decode(params, _Toast)
+                    return _shown(toast.message, toast.message_type)
+                case "window/showMessage":
+                    shown = decode(params, LoggedMessage)
+                    return _shown(shown.message, shown.type)
+                case "$/progress":
+                    return progress_heard(params)
+                case _:
+                    return NOTHING_HEARD
+        except ProtocolViolation:
+            return NOTHING_HEARD
+
+    def _log_line(self, logged: LoggedMessage, target: LoadTarget) -> Heard:
+        text = _CONTEXT.sub("", logged.message)
+        if found := _TROUBLE.match(text):
+            severity: Severity = "error" if found["kind"] == "Error" else "warning"
+            return Heard(message=LoadMessage(severity, found["text"].strip() or text, Path(found["project"])))
+        if found := _LOADED.match(text):
+            return Heard(message=LoadMessage("info", text, Path(found["project"])))
+        if found := _UNRESOLVED.match(text):
+            return Heard(message=LoadMessage("warning", text, Path(found["project"])))
+        if _RELOADED.match(text):
+            return Heard(signal="reloaded")
+        if found := _VERSION.search(text):
+            return Heard(version=found["version"].rstrip(","))
+        severity = LOG_SEVERITIES.get(logged.type, "info")
+        of_restore = logged.message.startswith("[Restore]")
+        if severity == "error" and not of_restore and _tells_of_failed_open(logged.message, target):
+            return Heard(signal="failed", message=LoadMessage("error", first_lines(text)))
+        if severity == "info" or not (of_restore or logged.message.startswith("[LanguageServerProject")):
+            return NOTHING_HEARD
+        return Heard(message=LoadMessage(severity, first_lines(text)))
+
+    async def load(self, port: Port) -> None:
+        """Open the solution or project and wait for the end of its load.
+
+        Raises WorkspaceLoadFailed when the server logged that it could not open it and then fell silent.
+        """
+        ended = port.watch.ended
+        target = port.target
+        if is_project_file(target.path):
+            await port.tell("project/open", {"projects": [path_to_uri(target.path)]})
+        else:
+            await port.tell("solution/open", {"solution": path_to_uri(target.path)})
+        await port.watch.ended_beyond(ended)
+        while port.watch.ended <= ended:
+            activity = port.watch.activity
+            with anyio.move_on_after(LOAD_ERROR_GRACE) as silence:
+                await port.watch.active_beyond(activity)
+            if silence.cancelled_caught:
+                raise WorkspaceLoadFailed(port.watch.failure or "the load failed", port.watch.messages)
+
+    # --- code actions -----------------------------------------------------------------------------------
+
+    async def list_actions(
+        self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
+    ) -> ActionListing:
+        """The leaves at a place.  The diagnostics given as context come back on the fixes that belong to them."""
+        context = touching(place, diagnostics or ())
+        raw = await port.ask(
+            "textDocument/codeAction",
+            {
+                "textDocument": document(path),
+                "range": place,
+                "context": {"diagnostics": lsp_diagnostics(context)},
+            },
+        )
+        return read_listing(raw, place, context if diagnostics is not None else None)
+
+    # --- files ------------------------------------------------------------------------------------------
+
+    async def files_changed(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
+        """Tell, show changed files by open documents, and wait until members came and went."""
+        if any(_needs_new_process(event.path) for event in events):
+            return False
+        sources = [event for event in events if event.path.suffix.lower() == ".cs"]
+        others = [event for event in events if event.path.suffix.lower() != ".cs"]
+        changed = [event.path for event in sources if event.kind == "changed"]
+        moved = [event for event in sources if event.kind != "changed"]
+        if len(changed) > MAX_HELD:
+            return False
+        told = [event for event in events if not (event.kind == "changed" and holder.is_open(event.path))]
+        owners = {event.path: nearest_project(event.path, holder.target) for event in moved}
+        told += [FileEvent(owner, "changed") for owner in dict.fromkeys(owners.values()) if owner is not None]
+        reloads = holder.watch.reloads
+        if told:
+            await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
+        for path in changed:
+            text = holder.text_on_disk(path)
+            if text is not None and not holder.is_staged(path):
+                await holder.hold(path, text)
+        if moved or others:
+            return None not in owners.values() and await self._taken_in(holder, moved, reloads)
+        return True
+
+    async def _taken_in(self, holder: Holder, moved: Sequence[FileEvent], reloads: int) -> bool:
+        """Whether the projects were evaluated again, and the moved files are where that leaves them.
+
+        A created file that is no member after the reload belongs to no project: its absence is the answer.  A
+        deleted file that still is a member means that the server has not understood.
+        """
+        with anyio.move_on_after(TAKE_IN_TIMEOUT) as bound:
+            await holder.watch.reloaded_beyond(reloads)
+        if bound.cancelled_caught:
+            return bool(moved) and not await self._misplaced(holder, moved)
+        with anyio.move_on_after(SECOND_LOOK):
+            while await self._misplaced(holder, moved):
+                with anyio.move_on_after(MEMBERSHIP_INTERVAL):
+                    await holder.watch.reloaded_beyond(holder.watch.reloads)
+        return not any(event.kind == "deleted" for event in await self._misplaced(holder, moved))
+
+    async def _misplaced(self, holder: Holder, moved: Sequence[FileEvent]) -> list[FileEvent]:
+        """Those of the moved files that are no member yet, or still one."""
+        return [event for event in moved if await is_member(holder, event.path) != (event.kind == "created")]
+
+    def used_target_framework(self, stderr: str) -> str | None:
+        """It chooses none: the environment decides."""
+        del stderr
+        return None
+
+    async def is_alive(self, port: Port) -> bool:
+        """Asks for the symbols of a file it should know."""
+        return await answers_a_question(port)
+
+
+def _needs_new_process(path: Path) -> bool:
+    return path.suffix.lower() in RELOAD_NAMES or path.name.lower() in RELOAD_FILES
+
+
+def _tells_of_failed_open(message: str, target: LoadTarget) -> bool:
+    return _OPEN_FAILED.search(message) is not None or str(target.path) in message
+
+
+def _shown(message: str, kind: int) -> Heard:
+    """A message meant for the user's eyes.  It sums up what the log has said about projects already."""
+    severity = LOG_SEVERITIES.get(kind, "info")
+    return Heard(message=LoadMessage("warning" if severity == "error" else severity, first_lines(message)))
+
+
+async def is_member(port: Port, path: Path) -> bool:
+    """Whether the file belongs to a loaded project."""
+    params = {"_vs_textDocument": document(path)}
+    try:
+        raw = await port.ask("textDocument/_vs_getProjectContexts", params)
+        contexts = decode_optional(raw, _Contexts)
+    except (ResponseError, ProtocolViolation):
+        return False
+    return contexts is not None and any(not context.is_miscellaneous for context in contexts.contexts)
+
+
+# --- reading lists of actions -------------------------------------------------------------------------------
+
+
+def read_listing(raw: msgspec.Raw, place: Range, context: Sequence[Diagnostic] | None) -> ActionListing:
+    """A list of actions as leaves.  ``context`` are the diagnostics that were sent along, ``None`` if unknown."""
+    entries = list(_leaves(decode_optional(raw, list[msgspec.Raw]) or (), None))
+    twins = {_plain_path(entry.path): entry for entry in entries if entry.is_fix_all}
+    paths = [entry.path for entry in entries if not entry.is_fix_all]
+    actions: list[ServerAction] = []
+    omitted: list[ServerAction] = []
+    seen: set[tuple[str, ...]] = set()
+    for entry in entries:
+        if entry.is_fix_all:
+            continue
+        repeated = entry.path in seen
+        seen.add(entry.path)
+        action = _server_action(
+            entry, place, context, twins.get(entry.path), ambiguous=paths.count(entry.path) > 1
+        )
+        reason = "another action of the same title comes first" if repeated else _unusable(entry)
+        if reason is None:
+            actions.append(action)
+        else:
+            omitted.append(replace(action, needs=reason))
+    fixes = [action for action in actions if action.kind == "CodeFix"]
+    return ActionListing(
+        tuple(actions),
+        tuple(omitted),
+        diagnostics_known=all(fix.diagnostics is not None for fix in fixes),
+        kinds_decided=not any(action.kind_inferred for action in actions),
+    )
+
+
+def _leaves(items: Iterable[msgspec.Raw], parent: _Entry | None) -> Iterator[_Entry]:
+    for raw in items:
+        entry = _read_entry(raw, parent)
+        if entry.is_group:
+            yield from _leaves(entry.data.nested_code_actions or (), entry)
+        else:
+            yield entry
+
+
+def _read_entry(raw: msgspec.Raw, parent: _Entry | None) -> _Entry:
+    action = decode(raw, CodeAction)
+    data = (
+        _ActionData() if action.data is None else decode_optional(action.data, _ActionData) or _ActionData()
+    )
+    inherited = parent.inherited if parent is not None else None
+    if action.diagnostics is not None:
+        inherited = tuple(action.diagnostics)
+    kind = action.kind or (parent.kind if parent is not None else None)
+    return _Entry(raw, action, data, _command_name(action), inherited, kind)
+
+
+def _command_name(action: CodeAction) -> str | None:
+    if action.command is None:
+        return None
+    command = decode_plain(action.command)
+    match command:
+        case str():
+            return command
+        case {"command": str() as name}:
+            return name
+        case _:
+            return None
+
+
+def _unusable(entry: _Entry) -> str | None:
+    if entry.action.disabled is not None:
+        return entry.action.disabled.reason or "disabled"
+    return None if entry.command is None else "command"
+
+
+def _server_action(
+    entry: _Entry, place: Range, context: Sequence[Diagnostic] | None, twin: _Entry | None, *, ambiguous: bool
+) -> ServerAction:
+    kind, inferred = _kind(entry)
+    scopes = (twin.data.fix_all_flavors or ()) if twin is not None else ()
+    return ServerAction(
+        title=entry.action.title,
+        title_path=entry.path,
+        kind=kind,
+        kind_inferred=inferred,
+        diagnostics=() if kind == "Refactoring" else _diagnostics(entry, context),
+        range=place,
+        fix_all_scopes=tuple(scope for scope in FIX_ALL_SCOPES if scope in scopes),
+        payload=entry.raw,
+        is_preferred=bool(entry.action.is_preferred),
+        ambiguous=ambiguous,
+        fix_all_payload=twin.raw if twin is not None else None,
+    )
+
+
+def _kind(entry: _Entry) -> tuple[ActionKind, bool]:
+    kind = entry.kind or ""
+    if kind == "quickfix" or kind.startswith("quickfix."):
+        return "CodeFix", False
+    if kind.startswith(("refactor", "source")):
+        return "Refactoring", False
+    return ("CodeFix" if entry.inherited else "Refactoring"), True
+
+
+def _diagnostics(entry: _Entry, context: Sequence[Diagnostic] | None) -> tuple[tuple[str, str], ...] | None:
+    """What a fix belongs to: the server's own list, else the id that its menu names, else unknown.
+
+    An empty list of the server means that the fix belongs to something we did not send along, a hidden diagnostic
+    for instance: which one cannot be known.
+    """
+    if context is None:
+        return None
+    if entry.inherited:
+        return _pairs(entry.inherited)
+    for title in entry.path[1:]:
+        if found := _DIAGNOSTIC_IN_TITLE.match(title):
+            return _pairs(item for item in context if item.id == found["id"]) or None
+    return None
+
+
+def _pairs(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:
+    return tuple(dict.fromkeys((item.id or "", scrub(item.message)) for item in diagnostics))
+
+
+def _plain_path(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The path of the action whose twin this is: builds differ in whether the twin's own path has the prefix."""
+    return (*path[:-1], path[-1].removeprefix("Fix All: "))

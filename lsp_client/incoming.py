@@ -1,0 +1,77 @@
+"""What a server asks of us and tells us while it works.
+
+Servers wait for our answers with no bound of their own, and Roslyn ends itself at an error answer while it starts; so
+everything is answered at once, and what we do not know is answered `null`, the one answer every server takes.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+import msgspec
+
+from lsp_client.dialects.base import Dialect, LoadTarget
+from lsp_client.errors import INVALID_PARAMS, ProtocolViolation, ResponseError
+from lsp_client.loading import LoadWatch
+from lsp_client.messages import ConfigurationParams, decode
+from lsp_client.uris import path_to_uri
+
+logger = logging.getLogger(__name__)
+
+QUIETLY_ANSWERED: Final = frozenset(
+    {
+        "client/registerCapability",
+        "client/unregisterCapability",
+        "window/workDoneProgress/create",
+        "window/showMessageRequest",
+        "workspace/codeLens/refresh",
+        "workspace/diagnostic/refresh",
+        "workspace/inlayHint/refresh",
+        "workspace/projectContext/_vs_refresh",
+        "workspace/refreshSourceGeneratedDocument",
+        "workspace/semanticTokens/refresh",
+        "workspace/textDocumentContent/refresh",
+        "workspace/_roslyn_projectNeedsRestore",
+    }
+)
+"""Requests whose answer is ``null`` because there is nothing to say."""
+
+
+class Incoming:
+    """Answers the requests of one server process, and hears its notifications."""
+
+    def __init__(self, dialect: Dialect, target: LoadTarget, watch: LoadWatch) -> None:
+        self._dialect = dialect
+        self._target = target
+        self._watch = watch
+
+    async def answer(self, method: str, params: msgspec.Raw) -> object:
+        """The result of a request of the server."""
+        self._watch.wake()  # a sign of work, for whoever waits for a load
+        match method:
+            case "workspace/configuration":
+                return self._configuration(params)
+            case "workspace/workspaceFolders":
+                return [{"uri": path_to_uri(self._target.root), "name": self._target.root.name}]
+            case "workspace/applyEdit":
+                return {"applied": False, "failureReason": "This client applies no edits on request."}
+            case "workspace/attachDebugger":
+                return {"didAttach": False}
+            case _ if method in QUIETLY_ANSWERED:
+                return None
+            case _:
+                logger.debug("answered null to the unknown request %s", method)
+                return None
+
+    def hear(self, method: str, params: msgspec.Raw) -> None:
+        """Take in a notification of the server; the ones that mean nothing to us are dropped."""
+        self._watch.take(self._dialect.hear(method, params, self._target))
+
+    def _configuration(self, params: msgspec.Raw) -> list[object]:
+        """One answer an item, in order: a list of another length ends Roslyn."""
+        try:
+            items = decode(params, ConfigurationParams).items
+        except ProtocolViolation as error:
+            raise ResponseError("workspace/configuration", INVALID_PARAMS, error.detail) from error
+        return [self._dialect.configuration(item.section or "", self._target) for item in items]
