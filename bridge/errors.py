@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from bridge.msbuild_properties import MsBuildPropertiesInvalid
 from bridge.solutions import PathRefused
 from lsp_client import failures
 from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
@@ -36,7 +37,9 @@ class Action(Enum):
     START_TRANSACTION = "Start a transaction, then send the request again."
     ROLL_BACK = "Roll the transaction back before going on."
     RELOAD = "Reload the workspace, then send the request again."
-    REDUCE_HISTORY = "Undo at least one revision, then send the request again; it replaces what can be redone."
+    REDUCE_HISTORY = (
+        "Undo at least one revision, then send the request again; it replaces what can be redone."
+    )
     COMMIT_OR_ROLL_BACK = "Finish the open transaction: commit it or roll it back."
     PREVIEW_AGAIN = "Preview the current revision and have it reviewed before committing."
     RETRY = "Send the same request again."
@@ -177,7 +180,10 @@ def describe(error: Exception) -> Failure:
     """
     if isinstance(error, BridgeError):
         return Failure(error.code, error.message, continuation_for(error.action))
-    if isinstance(error, PathRefused | TransactionError) and error.code in CONTINUATIONS:
+    if (
+        isinstance(error, PathRefused | MsBuildPropertiesInvalid | TransactionError)
+        and error.code in CONTINUATIONS
+    ):
         return Failure(error.code, error.message, continuation_for(_action_of(error)))
     if isinstance(error, LanguageServerError):
         code = server_failure_code(error)
@@ -192,7 +198,7 @@ def describe(error: Exception) -> Failure:
     )
 
 
-def _action_of(error: PathRefused | TransactionError) -> Action | None:
+def _action_of(error: PathRefused | MsBuildPropertiesInvalid | TransactionError) -> Action | None:
     if isinstance(error, CommitFailed) and not error.restored:
         return Action.RESOLVE_RECOVERY
     return CONTINUATIONS[error.code]

@@ -65,7 +65,8 @@ class Leases:
             return
         if not may_enter():
             raise BridgeError(
-                "WorkspaceBusy", f"Another call holds the workspace; waited {self._wait:g} s for it to finish."
+                "WorkspaceBusy",
+                f"Another call holds the workspace; waited {self._wait:g} s for it to finish.",
             )
 
     def _wake(self) -> None:

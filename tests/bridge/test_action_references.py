@@ -12,7 +12,9 @@ from transactions.text import Position, Range
 
 def reference(title: str) -> ActionReference:
     caret = Range(Position(0, 0), Position(0, 0))
-    return ActionReference(SnapshotId("w", 1, "s", None), 1, Path("/w/a.cs"), caret, (title,), "Refactoring", ())
+    return ActionReference(
+        SnapshotId("w", 1, "s", None), 1, Path("/w/a.cs"), caret, (title,), "Refactoring", ()
+    )
 
 
 class Clock:

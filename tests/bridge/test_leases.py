@@ -41,11 +41,10 @@ async def test_a_call_waits_for_the_lease_and_gets_it() -> None:
             order.append("reader")
 
     with anyio.fail_after(BOUND):
-        async with anyio.create_task_group() as tasks:
-            async with leases.exclusive():
-                tasks.start_soon(read_later)
-                await anyio.wait_all_tasks_blocked()
-                order.append("writer")
+        async with anyio.create_task_group() as tasks, leases.exclusive():
+            tasks.start_soon(read_later)
+            await anyio.wait_all_tasks_blocked()
+            order.append("writer")
     assert order == ["writer", "reader"]
 
 
@@ -63,13 +62,12 @@ async def test_a_waiting_writer_goes_before_later_readers() -> None:
             order.append("reader")
 
     with anyio.fail_after(BOUND):
-        async with anyio.create_task_group() as tasks:
-            async with leases.shared():
-                tasks.start_soon(write)
-                await anyio.wait_all_tasks_blocked()
-                tasks.start_soon(read)
-                await anyio.wait_all_tasks_blocked()
-                order.append("first reader")
+        async with anyio.create_task_group() as tasks, leases.shared():
+            tasks.start_soon(write)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            order.append("first reader")
     assert order == ["first reader", "writer", "reader"]
 
 
@@ -81,11 +79,10 @@ async def test_a_cancelled_waiter_leaves_no_trace() -> None:
         async with leases.exclusive():
             raise AssertionError("was cancelled before")
 
-    async with anyio.create_task_group() as tasks:
-        async with leases.shared():
-            tasks.start_soon(write)
-            await anyio.wait_all_tasks_blocked()
-            tasks.cancel_scope.cancel()
+    async with anyio.create_task_group() as tasks, leases.shared():
+        tasks.start_soon(write)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
     async with leases.exclusive():
         pass
     async with leases.shared():

@@ -1,0 +1,271 @@
+"""Code actions: listing what the server offers, and staging one of it.
+
+A listed action is not kept.  What is kept is a reference: the place that was asked about and the titles from the menu
+down.  Staging asks the server again at that place, on the very same texts, and demands exactly one action of that
+name; only its edit is taken, planned on the overlay as a whole, and staged as one revision.  So a stale, doubled or
+vanished action is a refusal, and nothing is ever half staged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from anyio import to_thread
+
+from bridge.action_references import ActionReference
+from bridge.editorconfig import editorconfig_for
+from bridge.errors import BridgeError
+from bridge.projects import Document
+from bridge.server_edits import range_to_server, workspace_edit_from_server
+from bridge.workspace import Workspace
+from lsp_client.dialects.base import ActionListing, ServerAction
+from lsp_client.errors import ResponseError, ServerGone
+from lsp_client.failures import DocumentNotSeen
+from lsp_client.messages import WorkspaceEdit
+from lsp_client.session import Session
+from transactions import edits
+from transactions.errors import EditRefused
+from transactions.overlay import Overlay
+from transactions.text import UTF8, LineEndingPolicy, Range, SourceText, TextEncoding
+
+T = TypeVar("T")
+
+CONTENT_MODIFIED = -32801
+"""LSP's code for "the text has moved under this request"."""
+
+READ_ATTEMPTS = 2
+"""A question that only reads is put once more when the server died under it."""
+
+MODIFIED_ATTEMPTS = 2
+"""A server that says "content modified" on unmoved text is synchronised and asked once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one place offers, and from which server process."""
+
+    listing: ActionListing
+    generation: int
+
+
+async def offered_at(workspace: Workspace, document: Document, place: Range) -> Offer:
+    """Ask the server what it offers at a place of the current text.  Needs a lease.
+
+    Raises ``CodeActionsUnavailable`` where the server has no answer for the file, and the server's own failures.
+    """
+    text = readable_text(workspace, document.path)
+
+    async def question(session: Session) -> ActionListing:
+        async with _listed(session, document.path, text, place) as listing:
+            return listing
+
+    return Offer(await ask(workspace, question), workspace.supervisor.generation)
+
+
+@asynccontextmanager
+async def _listed(
+    session: Session, path: Path, text: SourceText, place: Range
+) -> AsyncIterator[ActionListing]:
+    """The actions of a place, with the document kept in the server's sight while they are used."""
+    async with session.looking_at({path: text.text}):
+        try:
+            diagnostics = await session.diagnostics(path) if session.dialect.has_diagnostics else None
+            listing = await session.list_actions(path, range_to_server(place), diagnostics)
+        except DocumentNotSeen as error:
+            raise BridgeError("CodeActionsUnavailable", str(error)) from error
+        yield listing
+
+
+async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]]) -> T:
+    """Put a question that only reads; once more when the server died, or when it says that the text has moved."""
+    deaths = modified = 0
+    while True:
+        session = await workspace.ready_session()
+        try:
+            return await question(session)
+        except ServerGone:
+            deaths += 1
+            if deaths == READ_ATTEMPTS:
+                raise
+        except ResponseError as error:
+            modified += 1
+            if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:
+                raise
+
+
+def readable_text(workspace: Workspace, path: Path) -> SourceText:
+    """The current text of a document.  Raises ``CodeActionsUnavailable`` for a file that is no text to us."""
+    text = workspace.text(path)
+    if text is None:
+        raise BridgeError(
+            "CodeActionsUnavailable",
+            f"{workspace.relative(path)} cannot be read as text, so nothing can be offered for it.",
+        )
+    return text
+
+
+def matches(action: ServerAction, kinds: str, diagnostic_ids: frozenset[str]) -> bool:
+    """Whether an action passes the filters of a request.
+
+    The ids narrow code fixes only, as the contract says; a fix whose diagnostics are not known stays, and the answer
+    says that the filter could not be decided.
+    """
+    if kinds != "All" and action.kind != {"CodeFixes": "CodeFix", "Refactorings": "Refactoring"}[kinds]:
+        return False
+    if not diagnostic_ids or action.kind != "CodeFix" or action.diagnostics is None:
+        return True
+    return any(found in diagnostic_ids for found, _ in action.diagnostics)
+
+
+def undecided(listing: ActionListing, kinds: str, diagnostic_ids: frozenset[str]) -> str | None:
+    """What the filters of a request could not decide, as a sentence."""
+    reasons = []
+    if kinds != "All" and not listing.kinds_decided:
+        reasons.append("the server does not mark fixes and refactorings, and the kinds here are only likely")
+    if diagnostic_ids and not all(a.diagnostics is not None for a in listing.actions if a.kind == "CodeFix"):
+        reasons.append("the server does not say which diagnostics its fixes belong to")
+    return f"Not decided: {'; '.join(reasons)}." if reasons else None
+
+
+def references_for(
+    workspace: Workspace, document: Document, place: Range, offer: Offer, actions: Sequence[ServerAction]
+) -> tuple[str, ...]:
+    """Give each action an id that is bound to the current snapshot."""
+    snapshot = workspace.snapshot()
+    return workspace.references.add(
+        [
+            ActionReference(
+                snapshot, offer.generation, document.path, place, a.title_path, a.kind, a.fix_all_scopes
+            )
+            for a in actions
+        ]
+    )
+
+
+async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPolicy) -> Staged:
+    """Find the action again, and stage its edit as one revision.  Needs the writer's lease and a transaction.
+
+    Raises ``ActionExpired``, ``SnapshotMismatch``, ``ActionUnavailable``, ``ActionAmbiguous``, and the refusals of an
+    edit (``UnsupportedChange``, ``LinkedDocumentConflict``).  Any of them leaves the transaction as it was.
+    """
+    transaction = workspace.require_transaction()
+    transaction.ensure_capacity()
+    reference = workspace.references.find(action_id)
+    workspace.require_snapshot(reference.snapshot)
+    if reference.generation != workspace.supervisor.generation:
+        workspace.references.consume(action_id)
+        raise BridgeError(
+            "ActionExpired", "The language server that offered this action has ended. List the actions again."
+        )
+    action, edit = await _found_again(workspace, reference)
+    planned = await to_thread.run_sync(
+        edits.plan,
+        workspace_edit_from_server(edit),
+        transaction.current,
+        transaction.baseline,
+        _policy(workspace, reference.document, line_endings),
+    )
+    before = transaction.current
+    staged = transaction.stage(planned, "stage-code-action", " > ".join(action.title_path))
+    workspace.references.consume(action_id)
+    if not staged:
+        return Staged(
+            staged=False, summary=f"{action.title}: the text is already as the action would leave it."
+        )
+    return Staged(staged=True, summary=f"{action.title}: {_extent(before, planned)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What became of a mutation."""
+
+    staged: bool
+    summary: str
+
+
+async def _found_again(
+    workspace: Workspace, reference: ActionReference
+) -> tuple[ServerAction, WorkspaceEdit]:
+    text = readable_text(workspace, reference.document)
+
+    async def question(session: Session) -> tuple[ServerAction, WorkspaceEdit]:
+        async with _listed(session, reference.document, text, reference.range) as listing:
+            action = _exactly_one(reference, listing)
+            return action, await _resolved(session, action)
+
+    return await ask(workspace, question)
+
+
+def _exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAction:
+    name = " > ".join(reference.title_path)
+    found = [a for a in listing.actions if a.title_path == reference.title_path and a.kind == reference.kind]
+    if not found:
+        raise BridgeError("ActionUnavailable", f"The server does not offer {name!r} here any more.")
+    if len(found) > 1 or found[0].ambiguous:
+        raise BridgeError(
+            "ActionAmbiguous", f"The server offers {name!r} more than once here, and cannot tell them apart."
+        )
+    return found[0]
+
+
+async def _resolved(session: Session, action: ServerAction) -> WorkspaceEdit:
+    try:
+        edit = await session.resolve(action)
+    except ResponseError as error:
+        if error.code == CONTENT_MODIFIED:
+            raise
+        raise BridgeError(
+            "ActionUnavailable", f"The server cannot carry out {action.title!r}: {error.message}"
+        ) from error
+    if edit is None:
+        raise BridgeError("ActionUnavailable", f"The server gives no edit for {action.title!r}.")
+    if not edit.operations():
+        raise EditRefused(
+            f"The server's edit for {action.title!r} is empty: it needs a change that LSP cannot carry."
+        )
+    return edit
+
+
+def _policy(workspace: Workspace, origin: Path, line_endings: LineEndingPolicy) -> edits.EditPolicy:
+    def is_generated(path: Path) -> bool:
+        known = workspace.structure.documents_at(path)
+        if known:
+            return all(document.is_generated for document in known)
+        owner = workspace.structure.owner_of(path)
+        return owner is not None and owner.is_generated(path)
+
+    return edits.EditPolicy(
+        root=workspace.root,
+        line_endings=line_endings,
+        origin=origin,
+        new_file_style=_style_of,
+        is_generated=is_generated,
+    )
+
+
+_CHARSETS = {
+    "utf-8": UTF8,
+    "utf-8-bom": TextEncoding("utf-8", b"\xef\xbb\xbf"),
+    "utf-16le": TextEncoding("utf-16-le", b"\xff\xfe"),
+    "utf-16be": TextEncoding("utf-16-be", b"\xfe\xff"),
+    "latin1": TextEncoding("latin-1"),
+}
+
+
+def _style_of(path: Path) -> edits.NewFileStyle:
+    wishes = editorconfig_for(path)
+    charset = None if wishes.charset is None else _CHARSETS[wishes.charset]
+    return edits.NewFileStyle(charset, wishes.end_of_line)
+
+
+def _extent(before: Overlay, after: Overlay) -> str:
+    touched = [p for p in after.touched_paths if after.text(p) != before.text(p)]
+    created = sum(not before.exists(path) for path in touched)
+    deleted = sum(not after.exists(path) for path in touched)
+    changed = len(touched) - created - deleted
+    counts = ((changed, "changed"), (created, "created"), (deleted, "deleted"))
+    return ", ".join(f"{count} {what}" for count, what in counts if count) or "no text differs"

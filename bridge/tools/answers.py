@@ -1,0 +1,114 @@
+"""From the bridge's own values to the models that callers see; used by several tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bridge.loading import Load
+from bridge.projects import Document
+from bridge.snapshots import SnapshotId
+from bridge.states import State
+from bridge.workspace import Workspace
+from schemas import locations, snapshots, transactions, workspaces
+from schemas.wire import Data
+
+PROJECT_HAS_NO_PLACE = None
+"""Load diagnostics speak of projects and servers, not of a place in a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a tool found or did: its data, the state it speaks of, and the same for people."""
+
+    data: Data
+    text: str
+    snapshot: SnapshotId | None = None
+
+
+def snapshot_answer(snapshot: SnapshotId) -> snapshots.Snapshot:
+    """The published form of a snapshot."""
+    return snapshots.Snapshot(
+        workspace_id=snapshot.workspace_id,
+        workspace_epoch=snapshot.epoch,
+        snapshot_id=snapshot.snapshot_id,
+        transaction_revision=snapshot.revision,
+    )
+
+
+def snapshot_expected(expected: snapshots.ExpectedSnapshot) -> SnapshotId:
+    """The snapshot a caller echoed."""
+    return SnapshotId(
+        expected.workspace_id,
+        expected.workspace_epoch,
+        expected.snapshot_id,
+        expected.transaction_revision,
+    )
+
+
+def identity(workspace: Workspace) -> workspaces.WorkspaceIdentity:
+    """Which workspace an answer is about."""
+    return workspaces.WorkspaceIdentity(
+        workspace_id=workspace.id,
+        alias=workspace.alias,
+        workspace_epoch=workspace.epoch,
+        loaded_path=str(workspace.path),
+        workspace_root=str(workspace.root),
+    )
+
+
+def language_server(workspace: Workspace) -> workspaces.LanguageServer:
+    """Who answers for a workspace."""
+    dialect = workspace.request.launch.dialect
+    session = workspace.supervisor.ready_session
+    return workspaces.LanguageServer(
+        name=dialect.display_name,
+        version=session.server_version if session else None,
+        dialect=dialect.name,
+        limits=dialect.limits,
+    )
+
+
+def load_diagnostics(load: Load) -> tuple[locations.Diagnostic, ...]:
+    """What a load had to say."""
+    return tuple(
+        locations.Diagnostic(id=d.id, severity=d.severity, message=d.message, location=PROJECT_HAS_NO_PLACE)
+        for d in load.diagnostics
+    )
+
+
+def transaction_info(workspace: Workspace) -> transactions.TransactionInfo | None:
+    """Where the transaction stands; ``None`` without one."""
+    if workspace.transaction is None:
+        return None
+    info = workspace.transaction.info(conflicted=workspace.state is State.TRANSACTION_CONFLICTED)
+    return transactions.TransactionInfo(
+        revision=info.revision,
+        revision_count=info.revision_count,
+        max_revisions=info.max_revisions,
+        remaining_revisions=info.remaining_revisions,
+        can_mutate=info.can_mutate,
+        can_undo=info.can_undo,
+        can_redo=info.can_redo,
+        can_commit=info.can_commit,
+        can_rollback=info.can_rollback,
+    )
+
+
+def document_reference(workspace: Workspace, document: Document) -> locations.DocumentReference:
+    """A document by its ids and its path."""
+    return locations.DocumentReference(
+        document_id=document.id,
+        path=workspace.relative(document.path),
+        project_id=document.project_id,
+    )
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
+def path_or_none(text: str | None) -> Path | None:
+    """A path a caller gave."""
+    return None if text is None else Path(text)

@@ -1,0 +1,120 @@
+"""``list-code-actions`` and ``stage-code-action``."""
+
+from __future__ import annotations
+
+from bridge import code_actions
+from bridge.projects import Document
+from bridge.resolution import resolve_document, resolve_range
+from bridge.tools import answers
+from bridge.tools.answers import Outcome
+from bridge.tools.call import CallContext
+from bridge.workbench import Workbench
+from bridge.workspace import Workspace
+from lsp_client.dialects.base import ServerAction
+from schemas import code_actions as wire
+from schemas import locations
+from schemas.transactions import StagedTransaction
+from schemas.wire import Page
+from transactions.text import Range
+
+SCOPES: tuple[wire.FixAllScope, ...] = ("Document", "Project", "Solution")
+
+MOST_DIAGNOSTICS = 20
+"""Diagnostics shown for one fix; more is noise for who chooses an action."""
+
+
+async def list_code_actions(
+    workbench: Workbench, request: wire.ListCodeActionsRequest, _context: CallContext
+) -> Outcome:
+    """What the server offers at a place of the current text."""
+    workspace = workbench.select(request.workspace)
+    async with workbench.reading(workspace):
+        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+        document = resolve_document(workspace, request.document)
+        text = code_actions.readable_text(workspace, document.path)
+        place = resolve_range(text, request.range)
+        offer = await code_actions.offered_at(workspace, document, place)
+        ids = frozenset(i for i in request.diagnostic_ids or () if i is not None)
+        fitting = [a for a in offer.listing.actions if code_actions.matches(a, request.kinds, ids)]
+        shown = fitting[: request.limit]
+        action_ids = code_actions.references_for(workspace, document, place, offer, shown)
+        location = _location(workspace, document, place)
+        data = wire.ListCodeActionsData(
+            actions=Page[wire.CodeAction](
+                items=tuple(
+                    _action(key, action, location) for key, action in zip(action_ids, shown, strict=True)
+                ),
+                has_more=len(fitting) > len(shown),
+                total_count=len(fitting),
+            ),
+            left_out=offer.listing.left_out or None,
+            undecided=code_actions.undecided(offer.listing, request.kinds, ids),
+            notes=_notes(workspace) or None,
+        )
+        count = answers.counted(len(fitting), "action")
+        return Outcome(data, f"{count} at {workspace.relative(document.path)}.", workspace.snapshot())
+
+
+def _location(workspace: Workspace, document: Document, place: Range) -> wire.ActionLocation:
+    text = code_actions.readable_text(workspace, document.path)
+    start = text.offset_at(place.start)
+    return wire.ActionLocation(
+        document=answers.document_reference(workspace, document),
+        span=locations.Span(start=start, length=text.offset_at(place.end) - start),
+        line=place.start.line,
+        column=place.start.character,
+    )
+
+
+def _action(action_id: str, action: ServerAction, location: wire.ActionLocation) -> wire.CodeAction:
+    diagnostics = None
+    if action.kind == "CodeFix" and action.diagnostics is not None:
+        shown = action.diagnostics[:MOST_DIAGNOSTICS]
+        diagnostics = Page[wire.ActionDiagnostic](
+            items=tuple(wire.ActionDiagnostic(id=found, message=message) for found, message in shown),
+            has_more=len(action.diagnostics) > len(shown),
+            total_count=len(action.diagnostics),
+        )
+    scopes = tuple(scope for scope in SCOPES if scope in action.fix_all_scopes)
+    return wire.CodeAction(
+        action_id=action_id,
+        title=action.title,
+        kind=action.kind,
+        location=location,
+        diagnostics=diagnostics,
+        fix_all_scopes=scopes or None,
+        title_path=action.title_path,
+        kind_inferred=action.kind_inferred or None,
+    )
+
+
+def _notes(workspace: Workspace) -> tuple[str, ...]:
+    """What this answer cannot know: a created file that its server does not take for a project member yet."""
+    if workspace.request.launch.dialect.created_files_become_members:
+        return ()
+    created = workspace.server_view().created
+    if not created:
+        return ()
+    names = ", ".join(sorted(workspace.relative(path) for path in created)[:5])
+    return (
+        f"The server does not see staged new files as members of their project before a commit ({names}); "
+        "actions and diagnostics that depend on them are not reliable.",
+    )
+
+
+async def stage_code_action(
+    workbench: Workbench, request: wire.StageCodeActionRequest, _context: CallContext
+) -> Outcome:
+    """Stage one listed action as a revision of the transaction."""
+    workspace = workbench.select(request.workspace)
+    async with workbench.mutating(workspace):
+        transaction = workspace.require_transaction()
+        transaction.ensure_capacity()
+        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+        result = await code_actions.stage(workspace, request.action_id, workbench.options.line_endings)
+        data = wire.StageCodeActionData(
+            staged=result.staged,
+            summary=result.summary,
+            transaction=StagedTransaction(revision=transaction.revision),
+        )
+        return Outcome(data, result.summary, workspace.snapshot())

@@ -1,0 +1,74 @@
+"""``server-status``."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import metadata
+
+from bridge.tools.answers import Outcome
+from bridge.tools.call import CallContext
+from bridge.workbench import Workbench
+from bridge.workspace import Workspace
+from schemas import server as wire
+from schemas.catalog import CATALOG
+
+
+@cache
+def bridge_version() -> str:
+    """The version of this distribution."""
+    return metadata.version("roslyn-bridge")
+
+
+async def server_status(
+    workbench: Workbench, request: wire.ServerStatusRequest, _context: CallContext
+) -> Outcome:
+    """The state of this process; at minimal detail nothing is computed."""
+    brief = request.detail == "Minimal"
+    data = wire.ServerStatusData(
+        server_version=bridge_version(),
+        tool_count=len(CATALOG),
+        configuration=None if brief else _configuration(workbench),
+        startup_warnings=None
+        if brief
+        else tuple(wire.StartupWarning(code=w.code, message=w.message) for w in workbench.options.warnings),
+        language_servers=tuple(_language_server(w) for w in workbench.workspaces),
+        ms_build=None if brief else _msbuild(workbench),
+    )
+    return Outcome(data, f"Roslyn Bridge {bridge_version()}, {len(workbench.workspaces)} workspaces open.")
+
+
+def _configuration(workbench: Workbench) -> wire.Configuration:
+    options = workbench.options
+    return wire.Configuration(
+        default_max_results=options.default_max_results,
+        code_action_reference_lifetime=wire.duration(options.code_action_reference_lifetime),
+        max_transaction_revisions=options.max_transaction_revisions,
+        max_concurrent_queries=options.max_concurrent_queries,
+        tool_output_schema_mode=options.tool_output_schema_mode,
+    )
+
+
+def _msbuild(workbench: Workbench) -> wire.Component:
+    dotnet = workbench.dotnet
+    if dotnet is None:
+        return wire.Component(
+            is_available=False, message="No dotnet command was found; install the .NET SDK."
+        )
+    return wire.Component(
+        is_available=True, message="The dotnet command was found; its SDK is checked at workspace-open."
+    )
+
+
+def _language_server(workspace: Workspace) -> wire.LanguageServerStatus:
+    dialect = workspace.request.launch.dialect
+    supervisor = workspace.supervisor
+    session = supervisor.ready_session
+    return wire.LanguageServerStatus(
+        workspace_id=workspace.id,
+        name=dialect.display_name,
+        version=session.server_version if session else None,
+        dialect=dialect.name,
+        state=supervisor.state,
+        pid=session.pid if session else None,
+        limits=dialect.limits,
+    )

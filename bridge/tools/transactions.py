@@ -1,0 +1,153 @@
+"""The five transaction tools."""
+
+from __future__ import annotations
+
+from bridge.errors import Action, BridgeError
+from bridge.resolution import document_reference
+from bridge.states import State
+from bridge.tools import answers
+from bridge.tools.answers import Outcome
+from bridge.tools.call import CallContext
+from bridge.workbench import Workbench
+from bridge.workspace import Workspace
+from schemas import transactions as wire
+from schemas.selectors import DocumentSelector
+from transactions import diff
+from transactions.overlay import FileChange
+
+
+async def start_transaction(
+    workbench: Workbench, request: wire.TransactionStartRequest, _context: CallContext
+) -> Outcome:
+    """Open the process's one transaction on a workspace."""
+    workspace = workbench.select(request.workspace)
+    await workbench.start_transaction(workspace)
+    data = wire.TransactionStartData(transaction=answers.transaction_info(workspace))
+    return Outcome(data, f"Transaction started on {workspace.name}.", workspace.snapshot())
+
+
+async def preview_transaction(
+    workbench: Workbench, request: wire.TransactionPreviewRequest, _context: CallContext
+) -> Outcome:
+    """Everything staged, against the disk as loaded; works in a conflicted transaction and moves nothing."""
+    workspace = workbench.select(request.workspace)
+    async with workspace.leases.shared():
+        transaction = workspace.require_transaction()
+        changes = transaction.changes()
+        if request.include_diff and request.document is None:
+            raise BridgeError("InvalidRequest", "includeDiff needs the document to diff.")
+        detailed = None
+        if request.include_diff and request.document is not None:
+            detailed = _detailed(workspace, changes, request.document, request.context_lines)
+        documents = tuple(_changed_document(workspace, change) for change in changes)
+        data = wire.TransactionPreviewData(
+            transaction=answers.transaction_info(workspace), documents=documents, diff=detailed
+        )
+        names = ", ".join(
+            f"{d.change_kind} {workspace.relative(c.path)}" for d, c in zip(documents, changes, strict=True)
+        )
+        count = answers.counted(len(changes), "changed document")
+        return Outcome(data, f"{count}{': ' + names if names else ''}.", workspace.snapshot())
+
+
+def _changed_document(workspace: Workspace, change: FileChange) -> wire.ChangedDocument:
+    summary = diff.summary(change.before, change.after)
+    return wire.ChangedDocument(
+        document=answers.document_reference(workspace, document_reference(workspace, change.path)),
+        change_kind=change.kind,
+        preview=wire.ChangeSummary(
+            added_lines=summary.added, removed_lines=summary.removed, changed_lines=summary.changed
+        ),
+        moved_from=workspace.relative(change.moved_from) if change.moved_from else None,
+        moved_to=workspace.relative(change.moved_to) if change.moved_to else None,
+    )
+
+
+def _detailed(
+    workspace: Workspace, changes: tuple[FileChange, ...], selector: DocumentSelector, context: int
+) -> wire.DocumentDiff:
+    change = _named_change(workspace, changes, selector)
+    hunks = diff.hunks(change.before, change.after, context)
+    return wire.DocumentDiff(
+        document=answers.document_reference(workspace, document_reference(workspace, change.path)),
+        hunks=tuple(
+            wire.Hunk(
+                original_start_line=hunk.original_start_line,
+                original_line_count=hunk.original_line_count,
+                updated_start_line=hunk.updated_start_line,
+                updated_line_count=hunk.updated_line_count,
+                lines=tuple(hunk.lines),
+            )
+            for hunk in hunks
+        ),
+        truncated=False,
+    )
+
+
+def _named_change(
+    workspace: Workspace, changes: tuple[FileChange, ...], selector: DocumentSelector
+) -> FileChange:
+    if (selector.path is None) == (selector.document_id is None):
+        raise BridgeError(
+            "DocumentSelectorInvalid", "Give exactly one of path and documentId to name a document."
+        )
+    for change in changes:
+        document = document_reference(workspace, change.path)
+        if selector.document_id == document.id or (
+            selector.path is not None and selector.path.replace("\\", "/") == workspace.relative(change.path)
+        ):
+            return change
+    raise BridgeError(
+        "InvalidRequest",
+        f"{selector.path or selector.document_id!r} is not among the changed documents of this transaction.",
+        action=Action.RESOLVE_AGAIN,
+    )
+
+
+async def move_in_history(
+    workbench: Workbench, request: wire.TransactionHistoryRequest, _context: CallContext
+) -> Outcome:
+    """Undo or redo one revision."""
+    workspace = workbench.select(request.workspace)
+    async with workbench.mutating(workspace):
+        transaction = workspace.require_transaction()
+        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+        if request.direction == "Undo":
+            transaction.undo()
+        else:
+            transaction.redo()
+        data = wire.TransactionHistoryData(transaction=answers.transaction_info(workspace))
+        text = f"{request.direction}: now at revision {transaction.revision} of {transaction.revision_count}."
+        return Outcome(data, text, workspace.snapshot())
+
+
+async def commit_transaction(
+    workbench: Workbench, request: wire.TransactionCommitRequest, _context: CallContext
+) -> Outcome:
+    """Write everything staged, all or nothing."""
+    workspace = workbench.select(request.workspace)
+    async with workbench.holding(workspace):
+        transaction = workspace.require_transaction()
+        workspace.require_snapshot(
+            answers.snapshot_expected(request.expected_snapshot), action=Action.PREVIEW_AGAIN
+        )
+        workspace.require_usable()
+        if transaction.revision == 0:
+            data = wire.TransactionCommitData(
+                committed=False, transaction=answers.transaction_info(workspace)
+            )
+            return Outcome(data, "Nothing is staged; the transaction stays open.", workspace.snapshot())
+        info = answers.transaction_info(workspace)
+        changes = await workbench.commit(workspace)
+        data = wire.TransactionCommitData(committed=True, transaction=info)
+        return Outcome(data, f"Committed {answers.counted(len(changes), 'file')}.", workspace.snapshot())
+
+
+async def roll_back_transaction(
+    workbench: Workbench, request: wire.TransactionRollbackRequest, _context: CallContext
+) -> Outcome:
+    """Drop everything staged."""
+    workspace = workbench.select(request.workspace)
+    state = await workbench.roll_back(workspace)
+    data = wire.TransactionRollbackData(state="Ready" if state is State.READY else "WorkspaceOutOfDate")
+    return Outcome(data, f"Rolled back; {workspace.name} is {state.value}.", workspace.snapshot())

@@ -1,0 +1,325 @@
+"""The process: its open workspaces and the one transaction slot they share.
+
+``open_workbench`` is the way in.  It owns the task group in which every language server is kept, so that no server
+outlives it.  Tools find workspaces through ``select``; the slot for a transaction is claimed here because it belongs
+to the process and not to a workspace.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cached_property
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup, TaskStatus
+
+from bridge import solutions
+from bridge.errors import BridgeError
+from bridge.loading import Loader, LoadRequest
+from bridge.msbuild_properties import MsBuildProperties
+from bridge.options import Options
+from bridge.progress import ProgressSink, Stage
+from bridge.state_directory import StateDirectory
+from bridge.states import State
+from bridge.workspace import Workspace
+from lsp_client.discovery import find_dotnet
+from lsp_client.supervisor import Supervisor
+from schemas.selectors import WorkspaceSelector
+from transactions import commit
+from transactions.errors import CommitConflict
+from transactions.overlay import FileChange
+
+logger = logging.getLogger(__name__)
+
+CLOSE_WAIT = 20.0
+"""Seconds for stopping all servers at the end; each stop is bounded by itself, this one bounds their sum."""
+
+
+@asynccontextmanager
+async def open_workbench(options: Options) -> AsyncIterator[Workbench]:
+    """A workbench without workspaces; leaving it stops every language server."""
+    async with anyio.create_task_group() as servers:
+        workbench = Workbench(options, servers)
+        try:
+            yield workbench
+        finally:
+            with anyio.move_on_after(CLOSE_WAIT, shield=True):
+                await workbench.stop_servers()
+            servers.cancel_scope.cancel()
+
+
+class Workbench:
+    """All open workspaces of one process."""
+
+    def __init__(self, options: Options, servers: TaskGroup) -> None:
+        self.options = options
+        self.state_directory = StateDirectory(options.state_directory)
+        self._loader = Loader(options, self.state_directory)
+        self._servers = servers
+        self._workspaces: dict[str, Workspace] = {}
+        self._opening: set[Path] = set()
+
+    @property
+    def workspaces(self) -> tuple[Workspace, ...]:
+        """The open workspaces, oldest first."""
+        return tuple(self._workspaces.values())
+
+    @property
+    def transaction_owner(self) -> Workspace | None:
+        """The workspace that has the transaction slot."""
+        return next((w for w in self._workspaces.values() if w.transaction is not None), None)
+
+    @cached_property
+    def dotnet(self) -> Path | None:
+        """The ``dotnet`` command of this machine, looked for once."""
+        return find_dotnet()
+
+    # --- opening and closing ------------------------------------------------------------------------------
+
+    async def open_workspace(
+        self,
+        path: Path,
+        *,
+        alias: str | None = None,
+        root: Path | None = None,
+        properties: MsBuildProperties | None = None,
+        tell: ProgressSink,
+    ) -> Workspace:
+        """Load a solution, a project, or the one in a folder; returns when questions will be answered truly."""
+        located = await to_thread.run_sync(solutions.locate, path)
+        checked_root = await to_thread.run_sync(_workspace_root, located, root)
+        self._require_unused(located, alias)
+        self._opening.add(located)
+        try:
+            request = await self._loader.request(located, checked_root, properties or MsBuildProperties())
+            workspace = await self._load(request, alias, tell)
+        finally:
+            self._opening.discard(located)
+        return workspace
+
+    async def _load(self, request: LoadRequest, alias: str | None, tell: ProgressSink) -> Workspace:
+        load = await self._loader.look(request, tell)
+        supervisor = self._loader.supervise(request, load)
+        supervisor.on_progress = Stage(tell, 50, 100)
+        await self._servers.start(_keep, supervisor)
+        try:
+            report = (await supervisor.session()).load_report
+            workspace = Workspace(
+                request=request,
+                load=load.reported(report),
+                supervisor=supervisor,
+                loader=self._loader,
+                options=self.options,
+                alias=alias,
+            )
+            await self._require_unmoved(workspace)
+            self._require_unused(request.path, alias, opening=request.path)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await supervisor.stop()
+            raise
+        self._workspaces[workspace.id] = workspace
+        return workspace
+
+    async def _require_unmoved(self, workspace: Workspace) -> None:
+        change = await workspace.first_change()
+        if change is not None:
+            raise BridgeError(
+                "WorkspaceChangedDuringLoad",
+                f"{workspace.relative(change.path)} was {change.kind.lower()} while the workspace was loading.",
+            )
+
+    def _require_unused(self, path: Path, alias: str | None, *, opening: Path | None = None) -> None:
+        busy = {w.path for w in self.workspaces} | (self._opening - {opening})
+        if path in busy:
+            raise BridgeError("WorkspaceAlreadyOpen", f"{path} is open already.")
+        if alias is not None and alias in {w.alias for w in self.workspaces}:
+            raise BridgeError("WorkspaceAlreadyOpen", f"The alias {alias!r} is in use.")
+        if len(busy) >= self.options.max_workspaces:
+            raise BridgeError(
+                "WorkspaceCapacityReached",
+                f"{len(busy)} workspaces are open, which is the limit (--max-workspaces). Close one first.",
+            )
+
+    async def close_workspace(self, workspace: Workspace) -> None:
+        """Stop its server and forget it.  Raises ``TransactionOpen`` while it has a transaction."""
+        async with self.holding(workspace):
+            if workspace.transaction is not None:
+                raise BridgeError("TransactionOpen", f"{workspace.name} has an open transaction.")
+            del self._workspaces[workspace.id]
+            with anyio.CancelScope(shield=True):
+                await workspace.supervisor.stop()
+
+    async def stop_servers(self) -> None:
+        """Stop the servers of all workspaces at once; used at the end of the process."""
+        async with anyio.create_task_group() as stops:
+            for workspace in self.workspaces:
+                stops.start_soon(workspace.supervisor.stop)
+
+    # --- selection ----------------------------------------------------------------------------------------
+
+    def select(self, selector: WorkspaceSelector | None) -> Workspace:
+        """The workspace a request means; without a selector the only one.
+
+        Raises ``WorkspaceNotOpen`` and the selector's codes.
+        """
+        given = {} if selector is None else selector.model_dump(exclude_none=True, by_alias=False)
+        if not self._workspaces:
+            raise BridgeError("WorkspaceNotOpen", "No workspace is open.")
+        if selector is None:
+            if len(self._workspaces) > 1:
+                names = ", ".join(w.name for w in self.workspaces)
+                raise BridgeError(
+                    "WorkspaceSelectorRequired", f"Several workspaces are open ({names}); name one."
+                )
+            return self.workspaces[0]
+        if not given:
+            raise BridgeError(
+                "WorkspaceSelectorInvalid", "A workspace selector needs workspaceId, alias or path."
+            )
+        named = {member: self._named(member, value) for member, value in given.items()}
+        missing = [member for member, found in named.items() if found is None]
+        if missing:
+            raise BridgeError(
+                "WorkspaceSelectorNotFound",
+                f"No open workspace with {', '.join(f'{m} {given[m]!r}' for m in missing)}.",
+            )
+        found = {w.id: w for w in named.values() if w is not None}
+        if len(found) > 1:
+            raise BridgeError(
+                "WorkspaceSelectorMismatch", "The members of the selector name different workspaces."
+            )
+        return next(iter(found.values()))
+
+    def _named(self, member: str, value: str) -> Workspace | None:
+        def holds(workspace: Workspace) -> bool:
+            if member == "path":
+                return Path(value) in (workspace.path, workspace.path.parent) or workspace.path == _real(
+                    value
+                )
+            return value == (workspace.id if member == "workspace_id" else workspace.alias)
+
+        return next((w for w in self.workspaces if holds(w)), None)
+
+    def _require_still_open(self, workspace: Workspace) -> None:
+        if workspace.id not in self._workspaces:
+            raise BridgeError("WorkspaceNotOpen", f"{workspace.name} was closed meanwhile.")
+
+    @asynccontextmanager
+    async def reading(self, workspace: Workspace) -> AsyncIterator[None]:
+        """A reader's lease on a workspace that is still open."""
+        async with workspace.reading():
+            self._require_still_open(workspace)
+            yield
+
+    @asynccontextmanager
+    async def holding(self, workspace: Workspace) -> AsyncIterator[None]:
+        """The writer's lease on a workspace that is still open; nothing else is looked at."""
+        async with workspace.leases.exclusive():
+            self._require_still_open(workspace)
+            yield
+
+    @asynccontextmanager
+    async def mutating(self, workspace: Workspace) -> AsyncIterator[None]:
+        """The writer's lease, with the checks of a mutation in their published order up to the transaction."""
+        async with self.holding(workspace):
+            self._require_owner(workspace)
+            await workspace.settle()
+            yield
+
+    # --- transactions -------------------------------------------------------------------------------------
+
+    async def start_transaction(self, workspace: Workspace) -> None:
+        """Claim the process's transaction slot for ``workspace``."""
+        async with self.holding(workspace):
+            if workspace.transaction is None:
+                await workspace.settle()
+            self._require_owner(workspace)
+            if workspace.transaction is not None:
+                raise BridgeError("TransactionAlreadyActive", f"{workspace.name} has a transaction already.")
+            workspace.begin_transaction()
+
+    def _require_owner(self, workspace: Workspace) -> None:
+        owner = self.transaction_owner
+        if owner is not None and owner is not workspace:
+            raise BridgeError(
+                "TransactionOwnedByWorkspace",
+                f"{owner.name} has the open transaction; there is one at a time in this process.",
+            )
+
+    async def commit(self, workspace: Workspace) -> tuple[FileChange, ...]:
+        """Write the staged files, all or none; needs the writer's lease.  What was written.
+
+        Cancellation is honoured until the writing starts and not after.  Raises ``TransactionConflicted`` (the
+        workspace is conflicted from then on), ``CommitPreparationFailed`` and ``CommitFailed``.
+        """
+        transaction = workspace.require_transaction()
+        change = await workspace.first_change()
+        if change is not None:
+            workspace.note_change(change)
+            workspace.require_usable()
+        changes = transaction.changes()
+        with anyio.CancelScope(shield=True):
+            try:
+                result = await to_thread.run_sync(
+                    commit.commit, workspace.root, changes, transaction.baseline
+                )
+            except CommitConflict as error:
+                await workspace.note_conflict(error.paths)
+                raise
+            await workspace.end_committed(changes, result.written)
+        return changes
+
+    async def roll_back(self, workspace: Workspace) -> State:
+        """Drop everything staged; the state afterwards.  Raises ``NoActiveTransaction``."""
+        async with self.holding(workspace):
+            workspace.require_transaction()
+            workspace.end_rolled_back()
+            if workspace.state is State.OUT_OF_DATE and self.options.external_changes == "pick-up":
+                try:
+                    await workspace.pick_up()
+                except BridgeError:
+                    logger.info("rolled back; the change on disk is still to be read")
+            return workspace.state
+
+
+async def _keep(supervisor: Supervisor, *, task_status: TaskStatus[None]) -> None:
+    """Run one server's life.  A failure before it is ready is the opener's; a later one must not end the others."""
+    started = False
+
+    class Started:
+        def started(self, value: None = None) -> None:
+            nonlocal started
+            started = True
+            task_status.started(value)
+
+    try:
+        await supervisor.run(task_status=Started())
+    except Exception:
+        if not started:
+            raise
+        logger.exception("the life of a language server ended in a way that was not foreseen")
+
+
+def _real(path: str) -> Path:
+    """A path as ``locate`` would spell it; links in its folder resolved."""
+    given = Path(path)
+    return given.parent.resolve() / given.name if given.is_absolute() else given
+
+
+def _workspace_root(located: Path, given: Path | None) -> Path:
+    """The root: the given one, else the nearest Git work tree, else the folder of the loaded file."""
+    if given is None:
+        return next((p for p in located.parents if (p / ".git").exists()), located.parent)
+    if not given.is_absolute() or not given.is_dir():
+        raise BridgeError(
+            "WorkspaceRootInvalid", f"The workspaceRoot {given} is no existing absolute directory."
+        )
+    root = given.resolve()
+    if not located.is_relative_to(root):
+        raise BridgeError("WorkspaceRootInvalid", f"The workspaceRoot {root} does not hold {located}.")
+    return root

@@ -1,0 +1,375 @@
+"""One open workspace: what is loaded, what is staged, and what the server has been told.
+
+Three things have to agree whenever a question is asked: the disk, the staged texts, and the server.
+
+* **Disk.**  Before a lease is handed out, the inputs are compared with what was loaded (``external_changes`` below).
+  A change inside a transaction is a conflict.  Outside of one it is picked up: epoch and snapshot move, and the
+  events are owed to the server.
+* **Staged texts.**  They are the transaction's current overlay; without a transaction it is empty.
+* **Server.**  ``ready_session`` pays what is owed (file events, or a whole reload where events are not enough), then
+  shows the server exactly the current overlay.  Nobody asks the server anything but through it, so the server is
+  synchronised to exactly one revision before any question.
+
+Owing events instead of sending them at once keeps a commit and a pick-up independent of the server's health: a
+server that is down is loaded from the disk when it comes back, and then nothing is owed any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import anyio
+from anyio import to_thread
+
+from bridge.action_references import ActionReferences
+from bridge.errors import Action, BridgeError
+from bridge.leases import Leases
+from bridge.loading import Load, Loader, LoadRequest
+from bridge.options import Options
+from bridge.progress import ProgressSink, to_nobody
+from bridge.projects import Structure
+from bridge.snapshots import SnapshotId, new_snapshot_id
+from bridge.states import Event, State, next_state
+from lsp_client.dialects.base import DocumentView, EventKind, FileEvent
+from lsp_client.session import Session
+from lsp_client.supervisor import Supervisor
+from transactions.baseline import Baseline, ExternalChange
+from transactions.overlay import FileChange, Overlay
+from transactions.text import SourceText
+from transactions.transaction import Transaction
+
+logger = logging.getLogger(__name__)
+
+PICK_UP_ROUNDS = 3
+"""How often a call picks up changes that keep coming before it gives up: a build or a checkout may be running."""
+
+_DISK_EVENTS: Mapping[str, EventKind] = {
+    "Created": "created",
+    "Changed": "changed",
+    "Deleted": "deleted",
+    "Unreadable": "changed",
+}
+_COMMIT_EVENTS: Mapping[str, EventKind] = {"Added": "created", "Modified": "changed", "Deleted": "deleted"}
+
+
+class Workspace:
+    """An open workspace.  Not shared between threads; its leases decide who may work on it."""
+
+    def __init__(
+        self,
+        *,
+        request: LoadRequest,
+        load: Load,
+        supervisor: Supervisor,
+        loader: Loader,
+        options: Options,
+        alias: str | None,
+    ) -> None:
+        self.id = str(uuid.uuid4())
+        self.alias = alias
+        self.request = request
+        self.load = load
+        self.supervisor = supervisor
+        self.epoch = 1
+        self.state = State.READY
+        self.transaction: Transaction | None = None
+        self.external_change: ExternalChange | None = None
+        self.leases = Leases(max_readers=options.max_concurrent_queries, wait=options.lease_wait)
+        self.references = ActionReferences(
+            lifetime=options.code_action_reference_lifetime, limit=options.code_action_reference_limit
+        )
+        self._loader = loader
+        self._options = options
+        self._committed_snapshot = new_snapshot_id()
+        self._baseline = Baseline(self.root)
+        self._owed_events: list[FileEvent] = []
+        self._reload_owed = False
+        self._owed_to = supervisor.generation
+        self._server_turn = anyio.Lock()
+
+    @property
+    def path(self) -> Path:
+        """The solution or project it was loaded from."""
+        return self.request.path
+
+    @property
+    def root(self) -> Path:
+        """Nothing outside of this directory is ever written."""
+        return self.request.root
+
+    @property
+    def structure(self) -> Structure:
+        """Projects and documents as last read."""
+        return self.load.structure
+
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        return self.alias or str(self.path)
+
+    @property
+    def overlay(self) -> Overlay:
+        """The tree as the transaction has it, or the disk as loaded."""
+        return self.transaction.current if self.transaction else Overlay(self._baseline)
+
+    @property
+    def baseline(self) -> Baseline:
+        """The files as read since the last load or commit."""
+        return self._baseline
+
+    def text(self, path: Path) -> SourceText | None:
+        """The current text of a file: staged, else as on disk; ``None`` when there is none or it is not readable."""
+        return self.overlay.text(path)
+
+    # --- identity ---------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> SnapshotId:
+        """The identity of the current state."""
+        if self.transaction is None:
+            return SnapshotId(self.id, self.epoch, self._committed_snapshot, None)
+        return SnapshotId(self.id, self.epoch, self.transaction.snapshot_id, self.transaction.revision)
+
+    def require_snapshot(self, expected: SnapshotId, *, action: Action | None = None) -> None:
+        """Raises ``SnapshotMismatch`` unless the caller speaks of the current state."""
+        if expected != self.snapshot():
+            raise BridgeError(
+                "SnapshotMismatch",
+                "The workspace is not in the state that expectedSnapshot names any more; "
+                "workspace-status gives the current snapshot.",
+                action=action,
+            )
+
+    # --- leases and external change ---------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """A reader's lease on an up-to-date workspace.
+
+        Raises ``WorkspaceBusy``, ``WorkspaceOutOfDate`` or ``TransactionConflicted``.
+        """
+        for _ in range(PICK_UP_ROUNDS):
+            async with self.leases.shared():
+                if not await self._must_pick_up():
+                    self.require_usable()
+                    yield
+                    return
+            async with self.leases.exclusive():
+                if await self._must_pick_up():
+                    await self.pick_up()
+        raise self._kept_changing()
+
+    async def settle(self) -> None:
+        """Bring the workspace up to date under the writer's lease; raises as ``reading`` does."""
+        for _ in range(PICK_UP_ROUNDS):
+            if not await self._must_pick_up():
+                self.require_usable()
+                return
+            await self.pick_up()
+        raise self._kept_changing()
+
+    async def _must_pick_up(self) -> bool:
+        """Look at the inputs; note a change that is not picked up in the state."""
+        picks_up = self._options.external_changes == "pick-up"
+        if self.state is State.OUT_OF_DATE:
+            return picks_up
+        if self.state is State.TRANSACTION_CONFLICTED:
+            return False
+        change = await self.first_change()
+        if change is None:
+            return False
+        if self.state is State.READY and picks_up:
+            return True
+        self.note_change(change)
+        return False
+
+    async def first_change(self) -> ExternalChange | None:
+        """The first input that differs from what was loaded."""
+        changes = await to_thread.run_sync(self.load.inputs.changes)
+        return changes[0] if changes else None
+
+    def note_change(self, change: ExternalChange) -> None:
+        """Record an external change: a conflict inside a transaction, out of date outside of one."""
+        self.external_change = change
+        self.state = next_state(self.state, Event.EXTERNAL_CHANGE)
+
+    async def note_conflict(self, paths: Sequence[Path]) -> None:
+        """A commit found a target changed: the transaction is conflicted, whatever the inputs say."""
+        change = await self.first_change()
+        if change is None:
+            change = ExternalChange(next(iter(paths), self.path), "Changed", "Fingerprint")
+        self.note_change(change)
+
+    def require_usable(self) -> None:
+        """Raises ``WorkspaceOutOfDate`` or ``TransactionConflicted`` in these states."""
+        if self.state is State.OUT_OF_DATE:
+            raise BridgeError(
+                "WorkspaceOutOfDate", f"{self._change_in_words()} The workspace has to be reloaded."
+            )
+        if self.state is State.TRANSACTION_CONFLICTED:
+            raise BridgeError(
+                "TransactionConflicted",
+                f"{self._change_in_words()} The transaction can only be previewed and rolled back.",
+            )
+
+    def _change_in_words(self) -> str:
+        change = self.external_change
+        if change is None:
+            return "An input changed on disk."
+        return f"{self.relative(change.path)} is {change.kind.lower()} on disk."
+
+    def _kept_changing(self) -> BridgeError:
+        return BridgeError(
+            "WorkspaceOutOfDate",
+            "The inputs keep changing on disk; wait until whatever writes there is done, then send the request again.",
+            action=Action.RETRY,
+        )
+
+    def relative(self, path: Path) -> str:
+        """A path as callers see it: relative to the root with forward slashes when it lies inside."""
+        return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else path.as_posix()
+
+    async def pick_up(self) -> None:
+        """Take what is on disk as the new baseline.  Needs the writer's lease and no transaction.
+
+        Raises ``WorkspaceOutOfDate`` when it cannot be read; the state then says so too.
+        """
+        changes = await to_thread.run_sync(self.load.inputs.changes)
+        try:
+            await self._take_in(changes)
+        except BridgeError:
+            raise
+        except Exception as error:
+            if self.state is State.READY:
+                self.state = next_state(self.state, Event.EXTERNAL_CHANGE)
+            self.external_change = changes[0] if changes else self.external_change
+            logger.warning("the change on disk could not be picked up", exc_info=error)
+            raise BridgeError(
+                "WorkspaceOutOfDate", f"The change on disk could not be picked up: {error}"
+            ) from error
+
+    async def _take_in(self, changes: Sequence[ExternalChange]) -> None:
+        touched = {change.path for change in changes}
+        only_texts = all(
+            change.kind == "Changed" and self.structure.documents_at(change.path) for change in changes
+        )
+        if not only_texts:
+            self.load = await self._loader.look(self.request)
+        else:
+            self.load = await self._loader.capture_again(self.load)
+        project_level = any(path.suffix.lower() != ".cs" for path in touched)
+        self._owe(_events_of(changes), reload=project_level)
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.epoch += 1
+        self._committed_snapshot = new_snapshot_id()
+        self._baseline = Baseline(self.root)
+        self.references.clear()
+        self.external_change = None
+        self.state = next_state(self.state, Event.PICKED_UP)
+
+    async def reload(self, tell: ProgressSink = to_nobody) -> None:
+        """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
+        self.load = await self._loader.look(self.request, tell)
+        await self._reload_server(tell)
+        self._begin_epoch()
+
+    # --- the server -------------------------------------------------------------------------------------------
+
+    async def ready_session(self) -> Session:
+        """The server, told everything it is owed and shown exactly the current texts.  Needs a lease."""
+        async with self._server_turn:
+            session = await self.supervisor.session()
+            session = await self._pay(session)
+            await session.synchronise(self.server_view())
+            return session
+
+    def server_view(self) -> DocumentView:
+        """The differences to the disk that the server must see."""
+        changes = self.overlay.changes() if self.transaction else ()
+        return DocumentView(
+            texts={change.path: change.after.text for change in changes if change.after is not None},
+            created=frozenset(change.path for change in changes if change.kind == "Added"),
+            deleted=frozenset(change.path for change in changes if change.kind == "Deleted"),
+        )
+
+    def _owe(self, events: Sequence[FileEvent], *, reload: bool = False) -> None:
+        if self._owed_to != self.supervisor.generation:
+            self._owed_events.clear()
+            self._owed_to = self.supervisor.generation
+        self._owed_events += events
+        self._reload_owed = self._reload_owed or reload
+
+    async def _pay(self, session: Session) -> Session:
+        if self.supervisor.generation != self._owed_to:
+            # A server that started after the events has read the disk as it is now.
+            self._owed_events.clear()
+            self._reload_owed = False
+            self._owed_to = self.supervisor.generation
+        if self._owed_events and not self._reload_owed:
+            self._reload_owed = not await session.files_changed(tuple(self._owed_events))
+            self._owed_events.clear()
+        if self._reload_owed:
+            await self._reload_server()
+            return await self.supervisor.session()
+        return session
+
+    async def _reload_server(self, tell: ProgressSink = to_nobody) -> None:
+        self.load = await self._loader.reload_server(self.request, self.load, self.supervisor, tell)
+        self._owed_events.clear()
+        self._reload_owed = False
+        self._owed_to = self.supervisor.generation
+
+    # --- transactions -----------------------------------------------------------------------------------------
+
+    def begin_transaction(self) -> None:
+        """Start staging on the current state."""
+        self.state = next_state(self.state, Event.TRANSACTION_STARTED)
+        self.transaction = Transaction(
+            self._baseline, self._committed_snapshot, self._options.max_transaction_revisions
+        )
+
+    def require_transaction(self) -> Transaction:
+        """The active transaction.  Raises ``NoActiveTransaction``."""
+        if self.transaction is None:
+            raise BridgeError("NoActiveTransaction", f"{self.name} has no active transaction.")
+        return self.transaction
+
+    def end_rolled_back(self) -> None:
+        """Forget everything staged; the committed snapshot is current again."""
+        self.transaction = None
+        self.state = next_state(self.state, Event.ROLLED_BACK)
+
+    async def end_committed(
+        self, changes: Sequence[FileChange], written: Mapping[Path, bytes | None]
+    ) -> None:
+        """Make the committed files the new baseline; the server is told before its next question.
+
+        ``written`` maps each path of the commit to the SHA-256 of its bytes, ``None`` for a deleted file.
+        """
+        self.load.inputs.accept(written)
+        self.transaction = None
+        self.state = next_state(self.state, Event.COMMITTED)
+        self._committed_snapshot = new_snapshot_id()
+        self._baseline = Baseline(self.root)
+        self.references.clear()
+        self._owe([FileEvent(change.path, _COMMIT_EVENTS[change.kind]) for change in changes])
+        if any(change.kind != "Modified" for change in changes):
+            self.load = await self._loader.count_again(self.request, self.load)
+
+
+def _events_of(changes: Sequence[ExternalChange]) -> list[FileEvent]:
+    """What a server has to hear of changes on disk; a rename is a deletion and a creation."""
+    events: list[FileEvent] = []
+    for change in changes:
+        if change.kind == "Renamed":
+            if change.previous_path is not None:
+                events.append(FileEvent(change.previous_path, "deleted"))
+            events.append(FileEvent(change.path, "created"))
+        else:
+            events.append(FileEvent(change.path, _DISK_EVENTS[change.kind]))
+    return events
