@@ -221,17 +221,18 @@ class _Commit:
 
     def _verify(self, plan: CommitPlan) -> None:
         """Reads every target back, by its path from the root."""
-        artifacts = {entry.intended.inode for entry in plan.entries if entry.intended is not None}
+        ours = {entry.intended.inode for entry in plan.entries if entry.intended is not None}
+        ours.update(inode for inode in self._made.values() if inode is not None)
         for directory in {entry.directory for entry in plan.entries}:
             self._require_in_place(directory)
         for entry in plan.entries:
-            self._touching(entry, lambda entry: self._require_applied(entry, artifacts))
+            self._touching(entry, lambda entry: self._require_applied(entry, ours))
 
-    def _require_applied(self, entry: PlannedEntry, artifacts: Collection[Inode]) -> None:
+    def _require_applied(self, entry: PlannedEntry, ours: Collection[Inode]) -> None:
         if entry.intended is None:
-            # On a case-blind disk the name of a moved file also answers for its new spelling.
+            # The place of a deleted file may be a new directory's, and on a case-blind disk a moved file still answers.
             found = self._places.inode(entry.directory, entry.name)
-            if found is not None and found not in artifacts:
+            if found is not None and found not in ours:
                 raise self._conflict(entry, "was created again")
             return
         facts = self._places.facts(entry.directory, entry.name)

@@ -114,7 +114,7 @@ class Places:
             return None
 
     def facts(self, directory: Directory, name: str) -> FileFacts:
-        """Reads a regular file. Raises FileNotFoundError, or OSError (ELOOP for a link, EINVAL for what is no file)."""
+        """Reads a regular file. Raises FileNotFoundError, or OSError (ELOOP for a link, ESTALE for what is no file)."""
         descriptor = self.system.open_file(name, self.descriptor(directory))
         try:
             return self.facts_of(descriptor)
@@ -125,7 +125,7 @@ class Places:
         """Reads an open regular file from its current place."""
         status = self.system.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
+            raise OSError(errno.ESTALE, "not a regular file any more")
         digest = hashlib.sha256()
         while chunk := self.system.read(descriptor, READ_CHUNK_BYTES):
             digest.update(chunk)
