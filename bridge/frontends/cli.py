@@ -184,4 +184,4 @@ def doctor(**given: str | None) -> None:
     """Say which language server would be used, where it comes from, and how to get a better one."""
     from bridge.frontends.doctor import examine  # noqa: PLC0415  # rich and discovery are for people only
 
-    sys.exit(examine(read_options(given), home=Path.home()))
+    sys.exit(examine(read_options(given), os.environ, Path.home(), version()))

@@ -130,3 +130,9 @@ def test_a_closed_standard_stream_is_said(closed: str) -> None:
     )
     assert ran.returncode == 1
     assert "stdin and stdout must be open" in ran.stderr
+
+
+def test_the_doctor_runs_and_its_exit_code_says_whether_there_is_a_server() -> None:
+    found = run("doctor", "--server", "embedded")
+    assert (found.returncode, "Language server" in found.stdout) == (0, True)
+    assert run("doctor", "--server-path", "/nowhere/roslyn-language-server").returncode == 1
