@@ -50,8 +50,8 @@ class ChooseTool(ContinuationBase):
     kind: Literal["ChooseTool"] = "ChooseTool"
     tools: Annotated[
         tuple[ToolName, ...],
-        AfterValidator(_without_repetition),
         Field(min_length=1, json_schema_extra={"uniqueItems": True}),
+        AfterValidator(_without_repetition),
     ]
 
 

@@ -47,7 +47,7 @@ class Problem:
     """The known name or choice that the given one resembles."""
 
 
-class InvalidArguments(Exception):  # noqa: N818  # named for what it tells, like the code it becomes
+class InvalidArguments(Exception):  # named for what it tells, like the code it becomes
     """A request that its tool's schema does not allow; the text names each problem (the code is InvalidRequest)."""
 
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
