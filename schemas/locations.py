@@ -23,7 +23,7 @@ class DocumentReference(Data):
 class Span(Data):
     """A stretch of a document in zero-based UTF-16 units."""
 
-    start: Given[Offset] = Field(description="Zero-based UTF-16 offset.")
+    start: Given[Offset] = Field(description="Offset in zero-based UTF-16 units.")
     length: Given[Offset] = Field(description="In UTF-16 units.")
 
 

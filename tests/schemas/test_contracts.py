@@ -126,6 +126,19 @@ def test_an_answer_that_nearly_fits_gets_the_same_verdict_from_the_contract_and_
     assert judge_answer(tool).is_valid(document) is expected
 
 
+@needs_contracts
+@drawn
+@settings(steady, max_examples=400)
+def test_a_failure_that_nearly_fits_gets_the_same_verdict_from_the_contract_and_what_we_publish(
+    data: st.DataObject,
+) -> None:
+    contracts = cast("list[Mapping[str, object]]", answer_contract("workspace-list")["oneOf"])
+    branch = {**contracts[1], "$defs": answer_contract("workspace-list")["$defs"]}
+    document = data.draw(near_misses(documents(branch)))
+    expected = judge_answer_contract("workspace-list").is_valid(document)
+    assert judge_answer("workspace-list").is_valid(document) is expected
+
+
 anything_in_a_string = st.text(st.characters(codec=None), max_size=6)
 
 
