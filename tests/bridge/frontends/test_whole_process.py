@@ -7,9 +7,11 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Literal
 
 import psutil
 import pytest
+from mcp import Client, StdioServerParameters
 
 from tests.bridge.frontends.peer import ERAS, WAIT_SECONDS, Message, Peer
 
@@ -166,3 +168,25 @@ def processes_that_name(folder: Path) -> list[psutil.Process]:
             if str(folder) in " ".join(process.cmdline()):
                 found.append(process)
     return found
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_sdks_own_client_is_content_with_schemas_and_answers(
+    mode: Literal["legacy", "auto"], tmp_path: Path, solution: Path
+) -> None:
+    """It checks each structured answer against the published output schema."""
+    arguments = ["-m", "bridge", "mcp", "--server", "embedded", "--tool-output-schema-mode", "Full"]
+    server = StdioServerParameters(
+        command=sys.executable, args=[*arguments, "--state-directory", str(tmp_path / "state")]
+    )
+    async with Client(server, mode=mode) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["workspace-open"].output_schema is not None
+        assert tools["server-status"].annotations is not None
+        assert tools["server-status"].annotations.read_only_hint is True
+        opened = await client.call_tool("workspace-open", {"path": str(solution)})
+        assert opened.is_error is False
+        for tool in ("server-status", "workspace-list", "workspace-status"):
+            assert (await client.call_tool(tool, {})).is_error is False
+        assert (await client.call_tool("transaction-commit", {})).is_error is True
