@@ -1,12 +1,14 @@
 """What ``.editorconfig`` files ask of the bytes of one file.
 
-Matching is the EditorConfig project's own library; only three of its answers matter here.  A file that cannot be read
-asks for nothing: a mistake in it must not stop a commit.
+Matching a section's glob is left to the EditorConfig project's own library; the rest of the format is so small that it
+is read here: the library leaves files open when they are faulty, and takes brackets in a folder's name for a pattern.
+A file that cannot be read asks for nothing: a mistake in it must not stop a commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,9 +16,15 @@ from typing import Literal, get_args
 Charset = Literal["utf-8", "utf-8-bom", "utf-16le", "utf-16be", "latin1"]
 EndOfLine = Literal["\n", "\r\n", "\r"]
 
+SIZE_LIMIT = 1024 * 1024
+"""Bytes read of one ``.editorconfig``; the longest ones known have a tenth of it."""
+
 _LINE_ENDS: Mapping[str, EndOfLine] = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 _CHARSETS: Mapping[str, Charset] = {name: name for name in get_args(Charset)}
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
+
+_SECTION = re.compile(r"\[(.+)\]\s*(?:[#;].*)?")
+_PAIR = re.compile(r"([^:=\s][^:=]*?)\s*[:=]\s*(.*?)\s*(?:\s[#;].*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +43,57 @@ def editorconfig_for(path: Path) -> EditorConfig:
 
     Reads the disk each time.  Never raises for a faulty ``.editorconfig``.
     """
-    from editorconfig import EditorConfigError, get_properties  # noqa: PLC0415  # most processes never commit a file
-
-    try:
-        wishes = get_properties(str(path))
-    except (EditorConfigError, OSError, UnicodeError):
-        return EditorConfig()
+    wishes: dict[str, str] = {}
+    for folder in path.parents:
+        text = _text(folder / ".editorconfig")
+        if text is None:
+            continue
+        here: dict[str, str] = {}
+        is_root = False
+        for section, name, value in _pairs(text):
+            if section is None:
+                is_root = is_root or (name, value) == ("root", "true")
+            elif _matches(path.relative_to(folder), section):
+                here[name] = value
+        wishes = here | wishes
+        if is_root:
+            break
     return EditorConfig(
         charset=_CHARSETS.get(wishes.get("charset", "")),
         end_of_line=_LINE_ENDS.get(wishes.get("end_of_line", "")),
         insert_final_newline=_BOOLEANS.get(wishes.get("insert_final_newline", "")),
     )
+
+
+def _text(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(SIZE_LIMIT).decode("utf-8-sig", "replace")
+    except OSError:
+        return None
+
+
+def _pairs(text: str) -> Iterator[tuple[str | None, str, str]]:
+    """Section (``None`` above the first one), name and value in lower case; lines of no known form are passed over."""
+    section: str | None = None
+    for line in (line.strip() for line in text.splitlines()):
+        if not line or line[0] in "#;":
+            continue
+        header = _SECTION.fullmatch(line)
+        if header is not None:
+            section = header[1]
+            continue
+        pair = _PAIR.fullmatch(line)
+        if pair is not None:
+            yield section, pair[1].lower(), pair[2].lower()
+
+
+def _matches(path: Path, section: str) -> bool:
+    """Whether a section's glob, relative to the folder of its file, takes ``path``, relative to the same."""
+    from editorconfig.fnmatch import fnmatchcase  # noqa: PLC0415  # most processes never commit a file
+
+    glob = "/" + section.removeprefix("/") if "/" in section else "**/" + section
+    try:
+        return bool(fnmatchcase("/" + path.as_posix(), glob))
+    except (re.error, ValueError, OverflowError, RecursionError):
+        return False

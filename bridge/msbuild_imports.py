@@ -25,7 +25,7 @@ IMPORT_LIMIT = 500
 
 _PROPERTY = re.compile(r"\$\((\w+)\)")
 _FILE_ABOVE = re.compile(
-    r"""\$\(\[MSBuild\]::GetPathOfFileAbove\(\s*['"]?([^'",()]+)['"]?\s*(?:,\s*['"]?([^'"()]*)['"]?\s*)?\)\)""",
+    r"""\$\(\[MSBuild\]::GetPathOfFileAbove\(\s*['"]?([^'",()]+)['"]?\s*(?:,\s*['"]?((?:\$\(\w+\)|[^'"()])*)['"]?\s*)?\)\)""",
     re.IGNORECASE,
 )
 _FLATTENED_PATH = re.compile(r"^(/.+|[A-Za-z]:\\.+)$")

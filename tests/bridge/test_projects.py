@@ -1,5 +1,6 @@
 """Structures: who compiles what, what is left out and why, by MSBuild and by the default globs."""
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,7 +34,7 @@ async def globbed(path: Path) -> Structure:
 
 
 def names(project: Project) -> list[str]:
-    return [document.path.relative_to(project.directory).as_posix() for document in project.documents]
+    return [os.path.relpath(document.path, project.directory) for document in project.documents]
 
 
 @pytest.mark.anyio
