@@ -34,6 +34,8 @@ OTHER_PROJECT_SUFFIXES = (
     ".esproj",
     ".dcproj",
 )
+PATH_LIMIT = 4096
+"""Characters of a path: more than any system takes, and few enough to repeat in a message."""
 HINT_DEPTH = 3
 """How many folders below a folder without a solution are searched for one to suggest."""
 HINT_LIMIT = 20
@@ -81,8 +83,7 @@ def locate(path: Path) -> Path:
     Raises ``PathRefused``: ``WorkspacePathInvalid`` (not absolute, missing, something else), ``WorkspaceNotSupported``
     (a project of another language), ``WorkspacePathAmbiguous`` (a folder with several candidates).
     """
-    if "\0" in str(path):
-        raise PathRefused("WorkspacePathInvalid", f"The path holds a NUL character; expected {ACCEPTED}.")
+    _check_text(str(path))
     if not path.is_absolute():
         raise PathRefused("WorkspacePathInvalid", f"The path {path} is not absolute; expected {ACCEPTED}.")
     try:
@@ -95,6 +96,19 @@ def locate(path: Path) -> Path:
     except OSError as error:
         reason = error.strerror or str(error)
         raise PathRefused("WorkspacePathInvalid", f"The path {path} could not be read: {reason}.") from error
+
+
+def _check_text(text: str) -> None:
+    """Refuse what no system takes as a path, without repeating it whole."""
+    if len(text) > PATH_LIMIT:
+        reason = f"has {len(text)} characters, more than the {PATH_LIMIT} of a path"
+    elif "\0" in text:
+        reason = "holds a NUL character"
+    elif any("\ud800" <= character <= "\udfff" for character in text):
+        reason = "holds half a surrogate pair"
+    else:
+        return
+    raise PathRefused("WorkspacePathInvalid", f"The path {text[:100]!a} {reason}; expected {ACCEPTED}.")
 
 
 def _accept_file(path: Path) -> Path:

@@ -1,47 +1,32 @@
-"""The .NET toolchain for tests of ``bridge``, and writable copies of its samples; tests that need it are skipped without."""
+"""The .NET toolchain for tests of ``bridge``, and unrestored copies of its samples; skipped where it is not."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).parents[3] / "shared"
+from tests.real.conftest import NO_TOOLCHAIN, SHARED, TOOLCHAIN, toolchain, writable_copy
 
-
-@pytest.fixture(scope="session")
-def toolchain() -> dict[str, str]:
-    """The environment of the offline toolchain, as a complete environment of a process."""
-    script = SHARED / "toolchain" / "unpack.py"
-    if not script.is_file():
-        pytest.skip("the .NET toolchain is not beside the project")
-    done = subprocess.run([sys.executable, script, "--json"], capture_output=True, timeout=300, check=True)
-    chosen: Mapping[str, str] = json.loads(done.stdout)
-    return {**os.environ, **chosen}
+__all__ = ["toolchain"]
+"""The fixture, taken over for this folder."""
 
 
 @pytest.fixture
 def dotnet(toolchain: Mapping[str, str]) -> Path:
+    """The toolchain's ``dotnet``."""
     return Path(toolchain["DOTNET_ROOT"]) / "dotnet"
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Callable[[str], Path]:
-    """A function that copies one sample folder and gives the copy, under a folder with a space and a letter."""
+    """A function that copies one sample, never restored, to a folder with a space and a letter, and gives the copy."""
 
     def copy(name: str) -> Path:
-        places = (SHARED / "toolchain" / "samples" / name, SHARED / "corpora" / name)
+        places = (TOOLCHAIN / "samples" / name, SHARED / "corpora" / name)
         source = next((place for place in places if place.is_dir()), None)
         if source is None:
-            pytest.skip(f"the sample {name} is not beside the project")
-        target = tmp_path / "läden und mehr" / name
-        shutil.copytree(source, target)
-        for path in [target, *target.rglob("*")]:
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        return target
+            pytest.skip(NO_TOOLCHAIN)
+        (tmp_path / "läden und mehr").mkdir(exist_ok=True)
+        return writable_copy(source, tmp_path / "läden und mehr" / name)
 
     return copy

@@ -104,8 +104,10 @@ def test_a_folder_without_a_solution_says_which_lie_below(tmp_path: Path) -> Non
 
 
 def test_a_path_that_the_system_cannot_hold_is_invalid(tmp_path: Path) -> None:
-    assert refusal(tmp_path / ("x" * 5000)).code == "WorkspacePathInvalid"
-    assert refusal(Path("/a\0b.sln")).code == "WorkspacePathInvalid"
+    for path in (tmp_path / ("x" * 300), Path("/a\0b.sln"), Path("/a\ud800.sln"), Path("x" * 10_000_000)):
+        refused = refusal(path)
+        assert refused.code == "WorkspacePathInvalid"
+        assert len(refused.message.encode()) < 2000
 
 
 def test_links_in_the_folder_are_resolved_but_the_file_stays_the_link(tmp_path: Path) -> None:
