@@ -162,10 +162,8 @@ def _read_settled(descriptor: int) -> _Look:
         return _Look(status, None, "it is not a regular file")
     for _ in range(READ_ATTEMPTS):
         data = os.pread(descriptor, status.st_size + 1, 0)
-        while len(data) > status.st_size or (chunk := os.pread(descriptor, status.st_size, len(data))):
-            if len(data) > status.st_size:
-                break
-            data += chunk
+        while len(data) < status.st_size and (more := os.pread(descriptor, status.st_size + 1, len(data))):
+            data += more
         after = os.fstat(descriptor)
         if len(data) == after.st_size and after.st_mtime_ns == status.st_mtime_ns:
             return _Look(after, data, None)
@@ -216,7 +214,7 @@ class Baseline:
         return state
 
     def _read_now(self, path: Path) -> FileState:
-        if self.case_rule.is_blind(path.parent) and self.case_rule.spelling(path) != path.name:
+        if self.case_rule.is_blind_for(path) and self.case_rule.spelling(path) != path.name:
             return ABSENT  # the disk would answer for another spelling, which is another entry of the tree
         return _state_of(_look_at(os.fspath(path)))
 
@@ -237,7 +235,10 @@ class Baseline:
             for path, state in self._states.items()
         )
         return tuple(
-            sorted((change for change in changes if change is not None), key=lambda change: change.path)
+            sorted(
+                (change for change in changes if change is not None),
+                key=lambda change: os.fspath(change.path),
+            )
         )
 
 
@@ -357,7 +358,7 @@ class Inputs:
     def changes(self) -> tuple[ExternalChange, ...]:
         """Every input that is not what it was when captured, in path order. Empty means: nothing changed."""
         changes = [*self._changed_files(), *self._changed_listings(), *self._unreadable_directories()]
-        return tuple(sorted(self._renames_joined(changes), key=lambda change: change.path))
+        return tuple(sorted(self._renames_joined(changes), key=lambda change: os.fspath(change.path)))
 
     def accept(self, written: Mapping[Path, bytes | None]) -> None:
         """Takes a commit of our own as known: each path now holds bytes of that SHA-256, or None for a deleted file.

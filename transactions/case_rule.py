@@ -14,12 +14,21 @@ class CaseRule:
 
     def __init__(self) -> None:
         self._blind: dict[Path, bool] = {}
+        self._blind_for: dict[str, bool] = {}
 
     def is_blind(self, directory: Path) -> bool:
         """Whether names in `directory` that differ only by case are one name."""
         blind = self._blind.get(directory)
         if blind is None:
             blind = self._blind[directory] = self._probe(directory)
+        return blind
+
+    def is_blind_for(self, path: Path) -> bool:
+        """Whether another case of the last component of `path` would name the same entry."""
+        directory = os.path.dirname(path)  # noqa: PTH120  # asked for every file of an edit
+        blind = self._blind_for.get(directory)
+        if blind is None:
+            blind = self._blind_for[directory] = self.is_blind(Path(directory))
         return blind
 
     def spelling(self, path: Path) -> str | None:

@@ -313,7 +313,7 @@ class _Planner:
 
     def _spelled(self, target: Path) -> Path:
         """The entry that a path means where names differ by more than case: the one that is there, however spelled."""
-        if not self._case_rule.is_blind(target.parent):
+        if not self._case_rule.is_blind_for(target):
             return target
         folded = target.name.casefold()
         for path in self._draft.touched_paths:

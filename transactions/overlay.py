@@ -7,6 +7,7 @@ A file in the overlay remembers its `origin`, the baseline file that it is (afte
 texts decide what changed; the origin decides what the change is called, and whose mode and owner the file on disk gets.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,7 @@ class Tree:
     @property
     def touched_paths(self) -> tuple[Path, ...]:
         """The paths that have an entry of their own, in path order."""
-        return tuple(sorted(self._entries))
+        return tuple(sorted(self._entries, key=os.fspath))
 
 
 class Overlay(Tree):
@@ -122,7 +123,7 @@ class Overlay(Tree):
             self._change(over, path, staged, where_now.get(path)) for path, staged in self._entries.items()
         )
         found = [change for change in changes if change is not None]
-        return tuple(sorted(found, key=lambda change: (_KIND_ORDER[change.kind], change.path)))
+        return tuple(sorted(found, key=lambda change: (_KIND_ORDER[change.kind], os.fspath(change.path))))
 
     @staticmethod
     def _change(

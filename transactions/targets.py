@@ -36,7 +36,7 @@ class Targets:
         self._is_source = is_source
         self._is_generated = is_generated
         self._directories: dict[str, Path] = {}
-        self._writable: dict[Path, str | None] = {}
+        self._writable: dict[str, str | None] = {}
 
     def for_edit(self, path: Path) -> Path:
         """The physical file that a text edit of `path` changes. Raises EditRefused."""
@@ -61,18 +61,21 @@ class Targets:
         state = self._baseline.read(target)
         if isinstance(state, Absent):
             return
-        reason = self._unchangeable(state) or self._unwritable_directory(target.parent)
+        reason = self._unchangeable(state) or self._unwritable_directory(target)
         if reason is not None:
             raise self._refusal(target, reason)
 
     def require_creatable(self, target: Path) -> None:
         """Refuses a place where a commit could not make a file. Raises EditRefused."""
-        reason = self._unwritable_directory(target.parent)
+        reason = self._unwritable_directory(target)
         if reason is not None:
             raise self._refusal(target, reason)
 
     def _physical(self, path: Path) -> Path:
-        target = self._in_directory(self._real_directory(path), path.name)
+        name = path.name
+        if name in ("", "..") or "\0" in name:
+            raise EditRefused(f"{str(path)!r} is not the path of a file.", [path])
+        target = self._real_directory(path) / name
         if not self._is_source(target):
             raise self._refusal(path, "is not a C# source file")
         if self._is_generated(target):
@@ -85,7 +88,7 @@ class Targets:
         known = self._directories.get(name)
         if known is not None:
             return known
-        if not path.is_absolute() or path.name in ("", "..") or "\0" in name:
+        if not path.is_absolute() or "\0" in name:
             raise EditRefused(f"{path} is not an absolute path of a file.", [path])
         real = Path(os.path.realpath(name))
         if not real.is_relative_to(self._root):
@@ -97,11 +100,6 @@ class Targets:
             raise self._refusal(path, f"lies under {forbidden[0]}, where nothing is edited")
         self._directories[name] = real
         return real
-
-    def _in_directory(self, directory: Path, name: str) -> Path:
-        if "\0" in name:
-            raise EditRefused("A path holds a NUL character.", [directory])
-        return directory / name
 
     def _is_link(self, target: Path) -> bool:
         state = self._baseline.read(target)
@@ -121,16 +119,18 @@ class Targets:
             return f"has {state.fingerprint.links} names (hard links), and a commit would part them"
         return _unowned(state.fingerprint)
 
-    def _unwritable_directory(self, directory: Path) -> str | None:
-        if directory not in self._writable:
-            self._writable[directory] = self._directory_reason(directory)
-        return self._writable[directory]
+    def _unwritable_directory(self, target: Path) -> str | None:
+        """Why nothing can be made or replaced in the directory of `target`; None when it can."""
+        name = os.path.dirname(target)  # noqa: PTH120  # the cache key of a hot loop
+        if name not in self._writable:
+            self._writable[name] = self._directory_reason(Path(name))
+        return self._writable[name]
 
     def _directory_reason(self, directory: Path) -> str | None:
         try:
             status = directory.stat()
         except FileNotFoundError:
-            return self._unwritable_directory(directory.parent)
+            return self._unwritable_directory(directory)
         except OSError as error:
             return f"is in a directory that cannot be looked at ({error.strerror})"
         if not stat.S_ISDIR(status.st_mode):

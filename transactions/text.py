@@ -21,7 +21,8 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, count, pairwise
+from operator import add
 from typing import Literal
 
 from transactions.errors import (
@@ -97,14 +98,14 @@ class LineEndings:
     @property
     def uniform(self) -> str | None:
         """The one line end that the text uses; None when it has several or none. The `other` ones do not count."""
-        used = [end for end, count in self._counted() if count]
+        used = [end for end, number in self._counted() if number]
         return used[0] if len(used) == 1 else None
 
     @property
     def dominant(self) -> str | None:
         """The most frequent of LF, CRLF and CR (LF wins a tie); None when the text has none of them."""
-        end, count = max(self._counted(), key=lambda pair: pair[1])
-        return end if count else None
+        end, number = max(self._counted(), key=lambda pair: pair[1])
+        return end if number else None
 
     def _counted(self) -> tuple[tuple[str, int], ...]:
         return (("\n", self.lf), ("\r\n", self.crlf), ("\r", self.cr))
@@ -125,6 +126,17 @@ class _Index:
             indices = [offset - before for before, offset in enumerate(self.wide)]
             starts = [start + bisect_left(indices, start) for start in starts]
         self.starts = starts
+
+    def offset(self, line: int, character: int) -> int:
+        """The UTF-16 offset of a position; see `SourceText.offset_at`."""
+        starts = self.starts
+        if not 0 <= line < len(starts):
+            raise OutOfRange(f"Line {line} (from zero) is outside the text, which has {len(starts)} lines.")
+        offset = starts[line] + character
+        past_line = offset > self.length if line + 1 == len(starts) else offset >= starts[line + 1]
+        if character < 0 or past_line:
+            raise OutOfRange(f"Column {character} (from zero, UTF-16) is outside line {line} (from zero).")
+        return offset
 
     def to_index(self, offset: int) -> int:
         """The index into the Python string of a UTF-16 offset. Raises InsideSurrogatePair."""
@@ -261,16 +273,8 @@ class SourceText:
         the text: that place has a name of its own, the start of the next line, and every Roslyn uses it.
         """
         index = self._index
-        line, character = position.line, position.character
-        starts = index.starts
-        if not 0 <= line < len(starts):
-            raise OutOfRange(f"Line {line} (from zero) is outside the text, which has {len(starts)} lines.")
-        offset = starts[line] + character
-        past_line = offset > index.length if line + 1 == len(starts) else offset >= starts[line + 1]
-        if character < 0 or past_line:
-            raise OutOfRange(f"Column {character} (from zero, UTF-16) is outside line {line} (from zero).")
-        if index.wide:
-            index.to_index(offset)
+        offset = index.offset(position.line, position.character)
+        index.to_index(offset)
         return offset
 
     def slice(self, start: int, length: int) -> str:
@@ -297,7 +301,8 @@ class SourceText:
 
         Raises OutOfRange, InsideSurrogatePair, OverlappingEdits, UnusableNewText.
         """
-        spans = [self._span_of(edit) for edit in edits]
+        index = self._index
+        spans = [self._span_of(edit, index) for edit in edits]
         # Stable, so inserts at one place keep the order they were given in.
         spans.sort(key=_span_start)
         for earlier, later in pairwise(spans):
@@ -307,16 +312,15 @@ class SourceText:
                 )
         return spans
 
-    def _span_of(self, edit: TextEdit) -> "Span":
-        place, new_text = edit.range, edit.new_text
-        start, end = self.offset_at(place.start), self.offset_at(place.end)
+    def _span_of(self, edit: TextEdit, index: _Index) -> "Span":
+        first, last = edit.range.start, edit.range.end
+        start, end = index.offset(first.line, first.character), index.offset(last.line, last.character)
         if start > end:
             raise OutOfRange("An edit's range ends before it starts.")
-        _check_new_text(new_text, self.encoding)
-        index = self._index
-        return (
-            (index.to_index(start), index.to_index(end), new_text) if index.wide else (start, end, new_text)
-        )
+        _check_new_text(edit.new_text, self.encoding)
+        if index.wide:
+            start, end = index.to_index(start), index.to_index(end)
+        return start, end, edit.new_text
 
     def position_of_index(self, index: int) -> Position:
         """The position of an index into the Python string (code points)."""
@@ -339,8 +343,10 @@ class SourceText:
             done = end
         pieces.append(text[done:])
         changed = "".join(pieces)
-        if line_endings == "adapt" and (own := self.line_endings.uniform) is not None:
-            changed = _adapted(changed, own)
+        # Without a CR before and after there is nothing but LF.
+        if line_endings == "adapt" and ("\r" in text or "\r" in changed):
+            own = self.line_endings.uniform
+            changed = changed if own is None else _adapted(changed, own)
         return SourceText(changed, self.encoding)._checked_start()
 
     def with_line_endings(self, line_ending: str) -> "SourceText":
@@ -390,8 +396,8 @@ def _line_starts(text: str) -> list[int]:
     """Indices at which lines begin. Most files end their lines with LF or CRLF only, and `split` is fastest there."""
     plain = text.isascii() or not any(end in text for end in _OTHER_LINE_ENDS)
     if plain and ("\r" not in text or text.count("\r") == text.count("\r\n")):
-        lengths = (len(line) + 1 for line in text.split("\n"))
-        starts = list(accumulate(lengths, initial=0))
+        lengths = map(len, text.split("\n"))
+        starts = list(map(add, accumulate(lengths, initial=0), count()))  # each line end before adds one
         del starts[-1]  # the end of the text begins no line
         return starts
     return list(chain((0,), (match.end() for match in _LINE_END.finditer(text))))

@@ -259,7 +259,8 @@ def test_a_generated_file_is_refused(world: World) -> None:
 
 
 def test_a_relative_path_or_no_file_name_is_refused(world: World) -> None:
-    for path in (Path("A.cs"), world.root / "..", Path("/")):
+    world.plan(world.document("A.cs", insert("x")))
+    for path in (Path("A.cs"), world.root / "..", Path("/"), world.path("a\0.cs"), world.path("a\0/b.cs")):
         world.refused(DocumentEdit(path, None, (insert("x"),)))
 
 
