@@ -1,0 +1,177 @@
+"""What the tests on real C# servers share: the toolchain, the two servers, and copies of its samples.
+
+Without the toolchain beside the project every test here is skipped, and the summary says how many and why.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+TOOLCHAIN = SHARED / "toolchain"
+BUILD_WAIT = 300.0
+"""Seconds for one restore or build of a sample on two busy cores."""
+
+NO_TOOLCHAIN = "the .NET toolchain does not lie beside the project (../shared/toolchain)"
+
+
+@dataclass(frozen=True)
+class RealServer:
+    """One real server: its kind as an option, and the path to give as ``--server-path``."""
+
+    kind: str
+    path: Path
+
+
+def _toolchain_environment() -> Mapping[str, str]:
+    """The environment that the toolchain's own script prints, unpacking it on the first call."""
+    printed = subprocess.run(
+        [sys.executable, str(TOOLCHAIN / "unpack.py"), "--json"],
+        check=True,
+        capture_output=True,
+        timeout=BUILD_WAIT,
+    )
+    variables = json.loads(printed.stdout)
+    return {name: str(value) for name, value in variables.items()}
+
+
+def _unset_names() -> tuple[str, ...]:
+    spec = importlib.util.spec_from_file_location("toolchain_unpack", TOOLCHAIN / "unpack.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return tuple(module.UNSET)
+
+
+@pytest.fixture(scope="session")
+def toolchain() -> Mapping[str, str]:
+    """The whole environment for .NET processes of these tests."""
+    if not (TOOLCHAIN / "unpack.py").is_file():
+        pytest.skip(NO_TOOLCHAIN)
+    unset = _unset_names()
+    inherited = {name: value for name, value in os.environ.items() if name not in unset}
+    return {**inherited, **_toolchain_environment()}
+
+
+@pytest.fixture(scope="session")
+def roslyn_dll(toolchain: Mapping[str, str]) -> Path:
+    """The Roslyn-dialect server: real Roslyn refactorings over Microsoft's wire dialect."""
+    return Path(toolchain["ROSLYN_LS"])
+
+
+@pytest.fixture(scope="session")
+def csharp_ls_dll(toolchain: Mapping[str, str]) -> Path:
+    """csharp-ls."""
+    return Path(toolchain["CSHARP_LS"])
+
+
+@pytest.fixture(params=["roslyn", "csharp-ls"])
+def real_server(request: pytest.FixtureRequest, toolchain: Mapping[str, str]) -> RealServer:
+    """Both real servers in turn."""
+    kind = str(request.param)
+    return RealServer(kind, Path(toolchain[{"roslyn": "ROSLYN_LS", "csharp-ls": "CSHARP_LS"}[kind]]))
+
+
+def run_dotnet(toolchain: Mapping[str, str], folder: Path, *arguments: str) -> str:
+    """Run ``dotnet`` to its end; its output.  Fails the test when it fails."""
+    done = subprocess.run(
+        ["dotnet", *arguments],
+        cwd=folder,
+        env=dict(toolchain),
+        capture_output=True,
+        text=True,
+        timeout=BUILD_WAIT,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, (
+        f"dotnet {' '.join(arguments)}:\n{done.stdout[-3000:]}\n{done.stderr[-1000:]}"
+    )
+    return done.stdout
+
+
+def writable_copy(source: Path, target: Path) -> Path:
+    """A copy whose files may be written, except those that are read-only on purpose in the original's own script."""
+    shutil.copytree(source, target, symlinks=True)
+    for path in (target, *target.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | 0o200)
+    return target.resolve()
+
+
+CopySample = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def restored_samples(
+    toolchain: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], Path]:
+    """Samples of the toolchain (or ``bakery`` of the corpora), each restored once for the session."""
+    done: dict[str, Path] = {}
+
+    def restored(name: str) -> Path:
+        if name not in done:
+            source = SHARED / "corpora/bakery" if name == "bakery" else TOOLCHAIN / "samples" / name
+            folder = writable_copy(source, tmp_path_factory.mktemp("restored") / name)
+            solution = next(path for path in sorted(folder.iterdir()) if path.suffix in {".slnx", ".sln"})
+            if name != "Broken":
+                run_dotnet(toolchain, folder, "restore", solution.name)
+            done[name] = folder
+        return done[name]
+
+    return restored
+
+
+@pytest.fixture
+def sample(restored_samples: Callable[[str], Path], tmp_path: Path) -> CopySample:
+    """A fresh copy of a restored sample for one test."""
+
+    def copy(name: str) -> Path:
+        folder = writable_copy(restored_samples(name), tmp_path / name)
+        if name == "TwoProjects":
+            (folder / "src/Library/ReadOnlyFile.cs").chmod(0o444)
+        return folder
+
+    return copy
+
+
+@pytest.fixture
+def two_projects(sample: CopySample) -> Path:
+    """A fresh copy of TwoProjects."""
+    return sample("TwoProjects")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Everything here needs the toolchain, and shares a worker so that at most one compiler runs for it."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.real)
+
+
+@pytest.fixture
+def no_dotnet_left() -> Iterator[None]:
+    """Fails a test that leaves .NET processes of its own behind."""
+    import psutil
+
+    def running() -> set[int]:
+        return {p.pid for p in psutil.process_iter(["name"]) if (p.info["name"] or "").startswith("dotnet")}
+
+    before = running()
+    yield
+    gone, left = psutil.wait_procs(
+        [psutil.Process(pid) for pid in running() - before if psutil.pid_exists(pid)], 10
+    )
+    del gone
+    assert not left, f"left behind: {[p.cmdline() for p in left]}"
