@@ -302,7 +302,7 @@ class _Watched:
 class _Listing:
     """The names that count in one directory, and the times of the directory when they were listed."""
 
-    files: dict[str, int | None]  # name -> inode, so that a rename can be told
+    files: set[str]
     directories: set[str]
     mtime_ns: int
     looked_ns: int
@@ -387,16 +387,16 @@ class Inputs:
                 return
             listing = self._adopt_directory(path.parent)
         if not exists:
-            listing.files.pop(path.name, None)
+            listing.files.discard(path.name)
         elif self._relevant(path):
-            listing.files[path.name] = _inode(path)
+            listing.files.add(path.name)
 
     def _is_watched_below(self, directory: Path) -> bool:
         return any(parent in self._listings for parent in directory.parents)
 
     def _adopt_directory(self, directory: Path) -> _Listing:
         """Remembers a directory that our commit made, with nothing in it yet; its next look lists it."""
-        listing = self._listings[directory] = _Listing({}, set(), -1, 0)
+        listing = self._listings[directory] = _Listing(set(), set(), -1, 0)
         parent = self._listings.get(directory.parent) or self._adopt_directory(directory.parent)
         parent.directories.add(directory.name)
         return listing
@@ -428,14 +428,14 @@ class Inputs:
         mtime_ns = (
             directory.stat().st_mtime_ns
         )  # before the listing: a change in between is seen the next time
-        listing = _Listing({}, set(), mtime_ns, looked_ns)
+        listing = _Listing(set(), set(), mtime_ns, looked_ns)
         with os.scandir(directory) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name.casefold() not in IGNORED_DIRECTORIES:
                         listing.directories.add(entry.name)
                 elif self._relevant(directory / entry.name):
-                    listing.files[entry.name] = entry.inode()
+                    listing.files.add(entry.name)
         return listing
 
     def _changed_files(self) -> Iterator[ExternalChange]:
@@ -470,10 +470,10 @@ class Inputs:
             yield from differences
 
     def _differences(self, directory: Path, before: _Listing, now: _Listing) -> Iterator[ExternalChange]:
-        for name in now.files.keys() - before.files.keys():
+        for name in now.files - before.files:
             if directory / name not in self._files:
                 yield ExternalChange(directory / name, "Created", "DirectoryListing")
-        for name in before.files.keys() - now.files.keys():
+        for name in before.files - now.files:
             if directory / name not in self._files:
                 yield ExternalChange(directory / name, "Deleted", "DirectoryListing")
         for name in now.directories - before.directories:
@@ -493,32 +493,29 @@ class Inputs:
             yield ExternalChange(directory, "Unreadable", "DirectoryListing", error_code=error_code)
 
     def _renames_joined(self, changes: list[ExternalChange]) -> Iterator[ExternalChange]:
-        """A file that vanished and one that appeared with the same inode are one rename."""
-        gone: dict[int, ExternalChange] = {}
+        """A file that vanished and one that appeared with the same inode, size and time are one rename.
+
+        The inode alone proves nothing: file systems give a freed one to the next file.
+        """
+        gone: dict[tuple[int, ...], Path] = {}
         for change in changes:
-            if change.kind == "Deleted" and (inode := self._known_inode(change.path)) is not None:
-                gone[inode] = change
-        renamed: set[Path] = set()
-        joined: list[ExternalChange] = []
-        for change in changes:
-            old = gone.get(_inode(change.path) or 0) if change.kind == "Created" else None
-            if old is None:
-                joined.append(change)
-                continue
-            renamed.add(old.path)
-            joined.append(replace(change, kind="Renamed", previous_path=old.path))
+            watched = self._files.get(change.path)
+            if change.kind == "Deleted" and watched is not None and watched.fingerprint is not None:
+                known = watched.fingerprint
+                gone[known.device, known.inode, known.size, known.mtime_ns] = change.path
+        joined = [
+            replace(change, kind="Renamed", previous_path=gone[mark]) if mark in gone else change
+            for change in changes
+            for mark in [_mark(change.path) if change.kind == "Created" else ()]
+        ]
+        renamed = {change.previous_path for change in joined}
         return (change for change in joined if change.path not in renamed)
 
-    def _known_inode(self, path: Path) -> int | None:
-        watched = self._files.get(path)
-        if watched is not None and watched.fingerprint is not None:
-            return watched.fingerprint.inode
-        listing = self._listings.get(path.parent)
-        return None if listing is None else listing.files.get(path.name)
 
-
-def _inode(path: Path) -> int | None:
+def _mark(path: Path) -> tuple[int, ...]:
+    """What a rename leaves as it is; empty when nothing is there."""
     try:
-        return os.lstat(path).st_ino
+        status = os.lstat(path)
     except OSError:
-        return None
+        return ()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns

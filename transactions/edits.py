@@ -257,7 +257,13 @@ class _Planner:
             raise EditRefused(f"{target} does not exist, and the edit is no insert at its start.", [target])
         self._require_free_place(target)
         spans = _merged_spans(target, SourceText(""), lists)
-        self._put_new(target, "".join(new_text for _, _, new_text in spans))
+        text = "".join(new_text for _, _, new_text in spans)
+        if not text:
+            raise EditRefused(
+                f"The server gave an incomplete edit: {target} does not exist, and its text is empty.",
+                [target],
+            )
+        self._put_new(target, text)
 
     def _put_new(self, target: Path, text: str) -> None:
         new = SourceText.new(text, like=SourceText("", self._encoding_for(target)))
