@@ -1,0 +1,343 @@
+"""A language server in the embedded dialect whose words are the test's; its process is a real one (``puppet.py``).
+
+    async with playing(tmp_path) as server:
+        options = Options(server="embedded", server_path=server.path)
+        server.offers = [Offer("Add a line", insert_line)]
+        async with server.held("textDocument/codeAction") as held:
+            ...
+            await held.reached.wait()   # the bridge has asked, and waits for us
+
+By default it loads at once, keeps the open documents exactly (a mistake with them fails the test), and offers one
+action whose title and edit tell which text it sees.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import struct
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+import msgspec
+from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+
+from lsp_client.connection import Connection
+from lsp_client.errors import MethodNotFound
+from lsp_client.uris import path_to_uri, uri_to_path
+
+PUPPET = Path(__file__).with_name("puppet.py")
+
+Json = dict[str, object]
+Handler = Callable[[msgspec.Raw], Awaitable[object]]
+NOWHERE: Json = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+
+
+class _Identifier(msgspec.Struct):
+    uri: str
+    version: int | None = None
+    text: str = ""
+
+
+class _Position(msgspec.Struct):
+    line: int
+    character: int
+
+
+class _Range(msgspec.Struct):
+    start: _Position
+    end: _Position
+
+
+class _Change(msgspec.Struct):
+    text: str
+    range: _Range | None = None
+
+
+class _OfDocument(msgspec.Struct, rename="camel"):
+    text_document: _Identifier
+    content_changes: list[_Change] = []
+
+
+class _Data(msgspec.Struct, rename="pascal"):
+    code_action_path: list[str] = []
+    text_document: _Identifier = msgspec.field(default_factory=lambda: _Identifier(""))
+
+
+class _Resolve(msgspec.Struct):
+    title: str
+    data: _Data
+
+
+def insert(path: Path, text: str, line: int = 0) -> Json:
+    """A text edit that puts ``text`` at the start of a line."""
+    place = {"line": line, "character": 0}
+    return document_edit(path, [{"range": {"start": place, "end": place}, "newText": text}])
+
+
+def document_edit(path: Path, edits: Sequence[Json]) -> Json:
+    """The edits of one document."""
+    return {"textDocument": {"uri": path_to_uri(path), "version": None}, "edits": list(edits)}
+
+
+def create(path: Path, text: str) -> list[Json]:
+    """The operations that create a file with a text."""
+    return [{"kind": "create", "uri": path_to_uri(path)}, insert(path, text)]
+
+
+def delete(path: Path) -> Json:
+    """The operation that deletes a file."""
+    return {"kind": "delete", "uri": path_to_uri(path)}
+
+
+def rename(old: Path, new: Path) -> Json:
+    """The operation that moves a file."""
+    return {"kind": "rename", "oldUri": path_to_uri(old), "newUri": path_to_uri(new)}
+
+
+@dataclass
+class Offer:
+    """One action.  ``edit`` makes the operations from the document and the text the server sees; ``None``: no edit."""
+
+    title: str
+    edit: Callable[[Path, str], Sequence[Json]] | None
+    menu: tuple[str, ...] = ()
+    """Titles of the groups above it."""
+    kind: str | None = "refactor"
+    scopes: tuple[str, ...] = ()
+    command: str | None = None
+
+    def item(self, uri: str) -> Json:
+        """The action as it is listed."""
+        item = self._leaf(uri, self.title)
+        if self.command is not None:
+            item["command"] = {"title": self.title, "command": self.command}
+        for depth in range(len(self.menu), 0, -1):
+            title = self.menu[depth - 1]
+            data = {"CodeActionPath": list(self.menu[:depth]), "NestedCodeActions": [item]}
+            command = {"title": title, "command": "roslyn.client.nestedCodeAction", "arguments": [data]}
+            item = {"title": title, "kind": self.kind, "data": data, "command": command}
+        return item
+
+    def fix_all_item(self, uri: str) -> Json:
+        """Its twin for whole scopes."""
+        item = self._leaf(uri, f"Fix All: {self.title}")
+        data = item["data"]
+        assert isinstance(data, dict)
+        data["FixAllFlavors"] = list(self.scopes)
+        return {**item, "command": {"title": self.title, "command": "roslyn.client.fixAllCodeAction"}}
+
+    def _leaf(self, uri: str, title: str) -> Json:
+        data: Json = {"CodeActionPath": [*self.menu, self.title], "TextDocument": {"uri": uri}}
+        leaf: Json = {"title": title, "data": data}
+        return leaf if self.kind is None else {**leaf, "kind": self.kind}
+
+
+def add_a_line(seen: str) -> Offer:
+    """Offers to add one line, and says in its title how many lines there are."""
+    count = seen.count("\n")
+    return Offer(f"Add line {count}", lambda path, _text: [insert(path, f"// line {count}\n")])
+
+
+@dataclass
+class Held:
+    """A question that is kept waiting until the block is left."""
+
+    reached: anyio.Event = field(default_factory=anyio.Event)
+    released: anyio.Event = field(default_factory=anyio.Event)
+
+
+class PlayedServer:
+    """The server of all processes that the bridge starts, one after the other."""
+
+    def __init__(self, folder: Path, tasks: TaskGroup) -> None:
+        self.path = folder / "server"
+        self.offers: Sequence[Offer] | None = None
+        """What it offers everywhere; ``None``: one line more."""
+        self.answers: dict[str, Handler] = {}
+        """Handlers that take the place of the usual ones."""
+        self.heard: list[str] = []
+        """The methods of all messages, in order."""
+        self.processes: list[int] = []
+        """The pids of all processes so far."""
+        self.open: dict[Path, str] = {}
+        """The open documents of the newest process."""
+        self.mistakes: list[str] = []
+        self.loads = True
+        """Whether a load comes to its end."""
+        self._tasks = tasks
+        self._socket = folder / "socket"
+        self._stream: SocketStream | None = None
+        self._connection: Connection | None = None
+
+    def install(self) -> None:
+        """Write the command that the bridge starts."""
+        words = [sys.executable, "-I", "-S", str(PUPPET), str(self._socket)]
+        self.path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+        self.path.chmod(0o755)
+
+    def kill(self) -> None:
+        """End the newest process with ``kill -9``."""
+        os.kill(self.processes[-1], signal.SIGKILL)
+
+    @property
+    def listener_path(self) -> Path:
+        return self._socket
+
+    async def serve(self, stream: SocketStream) -> None:
+        """The life of one process."""
+        raw = stream.extra(SocketAttribute.raw_socket)
+        credentials = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        self.processes.append(struct.unpack("3i", credentials)[0])
+        self.open = {}
+        connection = Connection(stream, stream, on_request=self._asked, on_notification=self._told)
+        self._stream, self._connection = stream, connection
+        async with stream:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await connection.run()
+
+    def seen(self, path: Path) -> str:
+        """The text of a document as this server sees it."""
+        if path in self.open:
+            return self.open[path]
+        return path.read_bytes().decode("utf-8-sig", errors="replace") if path.is_file() else ""
+
+    @asynccontextmanager
+    async def held(self, method: str) -> AsyncIterator[Held]:
+        """Keep every question of this method waiting while the block runs."""
+        held, before = Held(), self.answers.get(method)
+        usual = before or self._usual(method)
+
+        async def wait(params: msgspec.Raw) -> object:
+            held.reached.set()
+            await held.released.wait()
+            return await usual(params)
+
+        self.answers[method] = wait
+        try:
+            yield held
+        finally:
+            held.released.set()
+            del self.answers[method]
+            if before is not None:
+                self.answers[method] = before
+
+    # --- the wire ---------------------------------------------------------------------------------------
+
+    async def _asked(self, method: str, params: msgspec.Raw) -> object:
+        self.heard.append(method)
+        return await (self.answers.get(method) or self._usual(method))(params)
+
+    def _usual(self, method: str) -> Handler:
+        usual: Mapping[str, Handler] = {
+            "initialize": self._initialize,
+            "shutdown": self._nothing,
+            "textDocument/codeAction": self._list,
+            "codeAction/resolve": self._resolve,
+            "textDocument/documentSymbol": self._symbols,
+        }
+        if method not in usual:
+            raise MethodNotFound(method)
+        return usual[method]
+
+    def _told(self, method: str, params: msgspec.Raw) -> None:
+        self.heard.append(method)
+        match method:
+            case "solution/open" | "project/open":
+                if self.loads:
+                    self.finish_load()
+            case "textDocument/didOpen":
+                document = msgspec.json.decode(params, type=_OfDocument).text_document
+                self._require(uri_to_path(document.uri) not in self.open, f"{document.uri} opened twice")
+                self.open[uri_to_path(document.uri)] = document.text
+            case "textDocument/didChange":
+                self._change(msgspec.json.decode(params, type=_OfDocument))
+            case "textDocument/didClose":
+                document = msgspec.json.decode(params, type=_OfDocument).text_document
+                self._require(uri_to_path(document.uri) in self.open, f"{document.uri} closed while closed")
+                self.open.pop(uri_to_path(document.uri), None)
+            case "exit":
+                assert self._stream is not None
+                self._tasks.start_soon(self._stream.aclose)
+            case _:
+                pass
+
+    def finish_load(self) -> None:
+        """Say that the load has ended."""
+        assert self._connection is not None
+        self._tasks.start_soon(self._connection.notify, "workspace/projectInitializationComplete")
+
+    def _require(self, holds: object, mistake: str) -> None:
+        if not holds:
+            self.mistakes.append(mistake)
+
+    def _change(self, params: _OfDocument) -> None:
+        path = uri_to_path(params.text_document.uri)
+        self._require(path in self.open, f"{path} changed while closed")
+        for change in params.content_changes:
+            whole = change.range is not None and (change.range.start.line, change.range.start.character) == (
+                0,
+                0,
+            )
+            self._require(whole, f"{path} was not replaced from its start")
+            self.open[path] = change.text
+
+    # --- usual answers ----------------------------------------------------------------------------------
+
+    async def _initialize(self, _params: msgspec.Raw) -> object:
+        return {
+            "capabilities": {"codeActionProvider": True},
+            "serverInfo": {"name": "played", "version": "1"},
+        }
+
+    async def _nothing(self, _params: msgspec.Raw) -> object:
+        return None
+
+    async def _symbols(self, _params: msgspec.Raw) -> object:
+        return []
+
+    def _offers_for(self, path: Path) -> Sequence[Offer]:
+        return [add_a_line(self.seen(path))] if self.offers is None else self.offers
+
+    async def _list(self, params: msgspec.Raw) -> object:
+        uri = msgspec.json.decode(params, type=_OfDocument).text_document.uri
+        offers = self._offers_for(uri_to_path(uri))
+        twins = [offer.fix_all_item(uri) for offer in offers if offer.scopes]
+        return [*(offer.item(uri) for offer in offers), *twins]
+
+    async def _resolve(self, params: msgspec.Raw) -> object:
+        asked = msgspec.json.decode(params, type=_Resolve)
+        path = uri_to_path(asked.data.text_document.uri)
+        offer = next(o for o in self._offers_for(path) if [*o.menu, o.title] == asked.data.code_action_path)
+        listed: Json = {"title": asked.title}
+        if offer.edit is None:
+            return listed
+        return {**listed, "edit": {"documentChanges": list(offer.edit(path, self.seen(path)))}}
+
+
+@asynccontextmanager
+async def playing() -> AsyncIterator[PlayedServer]:
+    """A server to give to the bridge as ``server_path``; at the end no mistake with documents may have been made."""
+    folder = Path(tempfile.mkdtemp(prefix="played"))  # a short path: sockets allow no long ones
+    try:
+        async with anyio.create_task_group() as tasks:
+            server = PlayedServer(folder, tasks)
+            server.install()
+            listener = await anyio.create_unix_listener(server.listener_path)
+            async with listener:
+                tasks.start_soon(listener.serve, server.serve)
+                try:
+                    yield server
+                finally:
+                    tasks.cancel_scope.cancel()
+        assert server.mistakes == []
+    finally:
+        shutil.rmtree(folder)

@@ -1,0 +1,212 @@
+"""What the bridge promises, line by line with its source, and the mark by which a test says that it keeps a promise.
+
+``behaviour`` is the description of behaviour that the project works from, ``commit`` its page on commits, ``issue`` the
+issue that this part was built for.  ``test_promises.py`` fails when a line has no test, and when a test names none.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+_Test = TypeVar("_Test", bound=Callable[..., object])
+
+
+def keeps(*promises: str) -> Callable[[_Test], _Test]:
+    """Marks a test as one that fails when a promise is broken."""
+    del promises  # read from the source: a test need not be imported to be counted
+
+    def unchanged(test: _Test) -> _Test:
+        return test
+
+    return unchanged
+
+
+PROMISES: Mapping[str, tuple[str, str]] = {
+    # opening and closing
+    "open.accepts": (
+        "issue 5",
+        "A solution, a filter, a project, or a folder with exactly one of them is opened.",
+    ),
+    "open.path-errors": (
+        "issue 5, Must show",
+        "Each path that cannot be opened has its code and a sentence.",
+    ),
+    "open.candidates": ("issue 5", "An ambiguous folder is refused with the candidates."),
+    "open.root": (
+        "behaviour 1",
+        "The root is given and checked, else the nearest Git folder, else the file's folder.",
+    ),
+    "open.project-outside-root": ("behaviour 1", "Every project lies under the root."),
+    "open.in-use": (
+        "behaviour 1",
+        "A path or alias in use is WorkspaceAlreadyOpen, also while it is still loading.",
+    ),
+    "open.capacity": ("behaviour 1", "There is a limit to open workspaces, checked again after the load."),
+    "open.properties": (
+        "behaviour 1",
+        "Only five build properties exist; unknown and empty ones are refused.",
+    ),
+    "open.skipped": (
+        "behaviour 1",
+        "What is no SDK-style C# project is skipped with a diagnostic, never in silence.",
+    ),
+    "open.progress": ("issue, Must show", "Opening streams progress that never goes back."),
+    "open.ready": ("behaviour 15", "Opening returns only when questions will be answered truly."),
+    "open.changed-during-load": (
+        "behaviour 1",
+        "Inputs that move during the load are WorkspaceChangedDuringLoad.",
+    ),
+    "open.load-failures": ("issue 5, Must show", "A server that cannot load says why, with its last words."),
+    "open.cancelled": ("issue 3", "A cancelled opening leaves no workspace and no process."),
+    "list.owner": ("behaviour 3", "The list names the workspace that owns the transaction."),
+    "status.details": ("behaviour 1", "Load diagnostics are told at full detail only."),
+    "close.transaction": ("behaviour 1", "An open transaction blocks closing."),
+    "close.releases": ("behaviour 1", "Closing ends the server; the path can be opened again."),
+    "reload.always": ("issue 5", "Without a transaction a reload always works."),
+    "reload.blocked": ("behaviour 1", "A transaction blocks the reload; a conflicted one says to roll back."),
+    "workspace.states": ("behaviour 1", "The states of a workspace and what moves it are a table."),
+    # selectors
+    "select.workspace": ("behaviour 1, 6", "Each way a workspace selector can be wrong has its code."),
+    "select.document": ("behaviour 6", "Each way a document selector can be wrong has its code."),
+    "select.range": (
+        "behaviour 2, 5",
+        "A range outside of the text or inside of a character is InvalidRange.",
+    ),
+    "select.snapshot-first": (
+        "behaviour 2",
+        "The snapshot is checked before document and range are looked at.",
+    ),
+    # snapshots
+    "snapshot.echo": ("behaviour 2", "All four members are compared; any difference is SnapshotMismatch."),
+    "snapshot.null-is-not-zero": ("behaviour 2", "A snapshot from before a transaction fails inside of it."),
+    "snapshot.start": ("behaviour 2", "Starting a transaction keeps the committed id, at revision 0."),
+    "snapshot.stage": ("behaviour 2", "Staging gives a new id and the next revision."),
+    "snapshot.undo": ("behaviour 2, 16.1", "Undo and redo restore the id which that revision had."),
+    "snapshot.branch": ("behaviour 2", "Staging after undo gives a new id and drops what could be redone."),
+    "snapshot.rollback": ("behaviour 2", "Rolling back returns to the committed id."),
+    "snapshot.commit": ("behaviour 2, 16.1", "Committing gives a new id and keeps the epoch."),
+    "snapshot.reload": ("behaviour 2", "A reload gives a new epoch and a new id."),
+    # transactions
+    "transaction.twice": ("behaviour 3", "A second start on the same workspace is TransactionAlreadyActive."),
+    "transaction.one-slot": (
+        "behaviour 3",
+        "There is one transaction in the process; the refusal names its owner.",
+    ),
+    "transaction.needed": (
+        "behaviour 3",
+        "Staging, history, preview, commit and rollback need a transaction.",
+    ),
+    "transaction.info": ("behaviour 3", "What may be done next follows from position, count and limit."),
+    "transaction.capacity": (
+        "behaviour 3",
+        "At the limit a stage is refused before anything is asked; undo frees it.",
+    ),
+    "transaction.history-ends": (
+        "behaviour 3",
+        "With nothing to undo or redo: TransactionHistoryUnavailable.",
+    ),
+    "transaction.no-change": ("behaviour 3", "A mutation that changes nothing adds no revision."),
+    "transaction.no-change-after-branch": (
+        "behaviour 2",
+        "An undone branch survives a mutation that changes nothing.",
+    ),
+    "preview.order": (
+        "behaviour 3",
+        "A preview lists added, then modified, then deleted documents, against the baseline.",
+    ),
+    "preview.diff": ("behaviour 3", "A diff needs its document, and that has to be a changed one."),
+    "preview.move": ("commit 7", "A move is Deleted and Added, linked both ways."),
+    "preview.conflicted": ("behaviour 3, commit 7", "A preview works in a conflicted transaction."),
+    "preview.still": ("commit 7", "A preview asks the server nothing and moves nothing."),
+    "commit.nothing": (
+        "behaviour 16.3",
+        "At revision 0 a commit says committed: false and leaves the transaction open.",
+    ),
+    "commit.stale": ("behaviour 2", "A stale snapshot at commit asks for another preview."),
+    "commit.writes": ("behaviour 4", "A commit writes, creates and deletes exactly what was previewed."),
+    "commit.conflict": (
+        "behaviour 16.6, commit 6",
+        "A target that changed since staging is never overwritten.",
+    ),
+    "rollback.writes-nothing": ("behaviour 3", "Rolling back writes nothing: all bytes stay."),
+    "bytes.kept": (
+        "issue 4, Must show",
+        "Bytes nobody edited stay: BOMs, encodings, line ends, missing last line ends.",
+    ),
+    # leases
+    "lease.busy": ("behaviour 3", "With no wait, a held lease is WorkspaceBusy at once."),
+    "lease.waits": ("issue 5", "By default a call waits a bounded time for the lease."),
+    "lease.queries": ("behaviour 3", "So many queries run at once as the option says, and no more."),
+    "lease.freed": ("behaviour 3", "Leases are free after every end of a call, cancellation included."),
+    "parallel.calls": ("issue 5", "Calls in parallel are all answered, each for one state."),
+    # code actions
+    "actions.flat": ("issue 5", "Nested actions are flat, with all titles from the menu down."),
+    "actions.fix-all": ("issue 5", "Fix All entries become scopes of the plain action and are no leaves."),
+    "actions.limit": ("behaviour 5", "The limit bounds leaves; 0 gives none; the count is still the whole."),
+    "actions.kinds": ("behaviour 5", "The kinds filter keeps what was asked for."),
+    "actions.undecided": ("issue 5", "A filter that cannot be decided is said, never guessed."),
+    "actions.left-out": ("behaviour 5", "What needs a command or a dialog is left out, and counted."),
+    "actions.staged-text": (
+        "issue 5",
+        "List, stage, list again answers for the staged text; undo takes the server back.",
+    ),
+    "actions.created": (
+        "issue 5",
+        "A staged new file is a document, and what cannot be known about it is said.",
+    ),
+    "actions.unreadable": ("behaviour 6", "A file that is no text is refused, never answered as empty."),
+    "actions.id-used": ("behaviour 5", "A stage uses the id up."),
+    "actions.id-expired": (
+        "behaviour 5",
+        "Ids are unknown after their lifetime, and never were known to others.",
+    ),
+    "actions.id-other-snapshot": ("behaviour 5", "An id of another snapshot is SnapshotMismatch."),
+    "actions.gone": ("behaviour 5", "An action that is not offered any more is ActionUnavailable."),
+    "actions.ambiguous": ("behaviour 5", "An action that cannot be told from another is never staged."),
+    "actions.refused-edit": (
+        "behaviour 3, 5",
+        "An edit beyond source text is UnsupportedChange, and nothing of it is staged.",
+    ),
+    "actions.location": (
+        "behaviour 2",
+        "Places count from zero in UTF-16 units, on the text of the snapshot.",
+    ),
+    "actions.store": (
+        "behaviour 5, 6",
+        "More actions than ids can be kept for are refused; old ids make room.",
+    ),
+    # external change
+    "external.picked-up": (
+        "issue 5",
+        "A change on disk outside of a transaction is picked up before the next answer.",
+    ),
+    "external.told": ("issue 5", "The server is told of it before it is asked."),
+    "external.report": ("issue 5", "With report, it is WorkspaceOutOfDate until a reload."),
+    "external.conflict": (
+        "behaviour 1, commit 6",
+        "In a transaction any changed input is a conflict; rolling back leads on.",
+    ),
+    "external.same-bytes": ("commit 6", "The same bytes under a new time are no change."),
+    "external.own": ("behaviour 16.7", "Our own commits and build folders are no external change."),
+    # the server's death
+    "death.restart": (
+        "issue, Must show",
+        "A server killed at any moment is started anew; callers get an answer in time.",
+    ),
+    "death.staged": ("issue, Must show", "Staged work is intact, and visible to the new server."),
+    "death.ids": ("issue, Must show", "Ids of a dead server are ActionExpired; epoch and snapshot stay."),
+    "death.hang": ("issue 3", "A server that does not answer ends in a failure within the bound."),
+    "death.close": ("issue 3", "A workspace whose server is dead or silent can be closed."),
+    "call.cancelled": ("issue 3", "A cancelled call leaves no lease, no question and no half-staged edit."),
+    "leak.none": (
+        "issue, Must show",
+        "A hundred listings leak no documents, questions, tasks, files or memory.",
+    ),
+    # requests
+    "request.unknown-field": ("issue, Bad input", "An unknown field is refused with the nearest known one."),
+    "request.types": ("issue, Bad input", "A wrong type is refused by name."),
+    "request.large": ("issue, Bad input", "Megabytes in an argument are refused briefly."),
+    "request.surrogates": ("issue, Bad input", "A lone surrogate is refused, and the process stays up."),
+    "request.before-and-after": ("issue, Bad input", "Requests before open and after close have their code."),
+    "error.codes": ("behaviour 6", "Every code has the continuation that the table gives it."),
+    "error.unexpected": ("behaviour 10", "What nobody foresaw is answered without its text, under an id."),
+}
