@@ -68,10 +68,6 @@ class Mirror:
         """Whether the document is open."""
         return path_to_uri(path) in self._ledger
 
-    def is_staged(self, path: Path) -> bool:
-        """Whether the view differs from the disk at this path."""
-        return path in self._view.texts or path in self._view.deleted
-
     def text_of(self, path: Path) -> str | None:
         """The text of an open document."""
         document = self._ledger.get(path_to_uri(path))
@@ -84,23 +80,27 @@ class Mirror:
         self._in_step = False
         self._view = view
         wanted = self._wanted(view)
-        for path in sorted(self._told_deleted - view.deleted):
-            await self._bring_back(path, wanted)
+        brought_back = self._told_deleted - view.deleted
+        for path in sorted(brought_back - wanted.keys()):
+            await self._bring_back(path)
         for path in self._open_paths():
             if path not in wanted:
                 await self._back_to_disk(path)
         self.unseen.intersection_update(wanted)
         for path in sorted(wanted):
-            await self._show_text(path, wanted[path], on_disk=path not in view.created)
+            may_be_unknown = path in view.created or path in brought_back
+            await self._show_text(path, wanted[path], may_be_unknown=may_be_unknown)
+        self._told_deleted -= brought_back
         if self._dialect.deletion == "file event":
             for path in sorted(view.deleted - self._told_deleted):
                 await self._tell_deleted(path)
         self._in_step = True
 
     async def hold(self, path: Path, text: str) -> None:
-        """Show the text that is on disk now, from now on."""
+        """Show the text that is on disk now, from now on; under a view that differs, as soon as that is over."""
         self._held.add(path)
-        await self._put(path, text)
+        if path not in self._wanted(self._view):
+            await self._put(path, text)
 
     async def release(self, path: Path) -> None:
         """Close the document if it is open."""
@@ -157,8 +157,8 @@ class Mirror:
     def _open_paths(self) -> list[Path]:
         return sorted(self._paths[uri] for uri in self._ledger.open_uris)
 
-    async def _show_text(self, path: Path, text: str, *, on_disk: bool) -> None:
-        must_be_known = on_disk and self._dialect.needs_known_document and not self.is_open(path)
+    async def _show_text(self, path: Path, text: str, *, may_be_unknown: bool) -> None:
+        must_be_known = self._dialect.needs_known_document and not may_be_unknown and not self.is_open(path)
         if must_be_known and not await self._knows(path):
             self.unseen.add(path)
         else:
@@ -177,18 +177,19 @@ class Mirror:
     async def _back_to_disk(self, path: Path) -> None:
         text = self._read_text(path)
         if text is not None and (path in self._held or not self._dialect.close_shows_disk):
-            await self.hold(path, text)
+            self._held.add(path)
+            await self._put(path, text)
         elif text is not None and self._looks.get(path, 0) > 0:
             await self._put(path, text)
         else:
             await self.release(path)
 
-    async def _bring_back(self, path: Path, wanted: Mapping[Path, str]) -> None:
+    async def _bring_back(self, path: Path) -> None:
         """A file that was told deleted and is there again: opening it makes the server take it in anew."""
-        self._told_deleted.discard(path)
-        text = None if path in wanted else self._read_text(path)
+        text = self._read_text(path)
         if text is not None:
-            await self.hold(path, text)
+            self._held.add(path)
+            await self._put(path, text)
 
     async def _tell_deleted(self, path: Path) -> None:
         await self.release(path)

@@ -405,10 +405,6 @@ class Session:
         """Whether the document is open in the server."""
         return self._mirror.is_open(path)
 
-    def is_staged(self, path: Path) -> bool:
-        """Whether the view that was asked for last differs from the disk here."""
-        return self._mirror.is_staged(path)
-
     def text_on_disk(self, path: Path) -> str | None:
         """The decoded text of a file, ``None`` when it is missing or unreadable."""
         return self._read_text(path)

@@ -193,6 +193,20 @@ class Supervisor:
                 raise _copy(reload.failure)
             return (await self.session()).load_report
 
+    async def doubt(self) -> bool:
+        """Somebody's question was not answered in time: is the server alive?  If not, it is replaced.
+
+        A server can live on and never answer again.  A real question with a bound of its own decides; when that
+        stays unanswered as well, the process is ended and a new one started, as after a death.
+        """
+        session = self.ready_session
+        if session is None:
+            return False
+        if await session.is_alive():
+            return True
+        session.broken.set()
+        return False
+
     async def stop(self) -> None:
         """End the server; returns when its process is gone, at the latest after ``STOP_TIMEOUT`` seconds."""
         self._stopping = True

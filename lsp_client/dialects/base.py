@@ -235,9 +235,6 @@ class Holder(Port, Protocol):
     async def sees(self, path: Path) -> bool:
         """Whether the server has a document for the file."""
 
-    def is_staged(self, path: Path) -> bool:
-        """Whether the current view differs from the disk at this path."""
-
     def text_on_disk(self, path: Path) -> str | None:
         """The decoded text of a file without its byte order mark; None when it is missing or unreadable."""
 
@@ -245,7 +242,11 @@ class Holder(Port, Protocol):
         """Whether the file on disk starts with a byte order mark, or is no UTF-8 at all."""
 
     async def hold(self, path: Path, text: str) -> None:
-        """Show the server this text from now on, by an open document that outlives the view."""
+        """Show the server this text, the one on disk, by an open document that outlives the view.
+
+        While the view differs at this path nothing is sent; afterwards the document goes back to the disk by a
+        change instead of a close.
+        """
 
     async def release(self, path: Path) -> None:
         """Close the document if it is open."""

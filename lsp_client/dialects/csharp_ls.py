@@ -224,7 +224,7 @@ class CsharpLsDialect:
                     told.append(event)
             elif holder.is_open(event.path) or await _is_opened_rather(holder, event):
                 text = holder.text_on_disk(event.path)
-                if text is not None and not holder.is_staged(event.path):
+                if text is not None:
                     await holder.hold(event.path, text)
             else:
                 told.append(event)

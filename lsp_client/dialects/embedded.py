@@ -46,6 +46,6 @@ class EmbeddedDialect(RoslynDialect):
             await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
         for event in events:
             text = holder.text_on_disk(event.path) if holder.is_open(event.path) else None
-            if text is not None and not holder.is_staged(event.path):
+            if text is not None:
                 await holder.hold(event.path, text)
         return True

@@ -322,7 +322,7 @@ class RoslynDialect:
             await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
         for path in changed:
             text = holder.text_on_disk(path)
-            if text is not None and not holder.is_staged(path):
+            if text is not None:
                 await holder.hold(path, text)
         if moved or others:
             return None not in owners.values() and await self._taken_in(holder, moved, reloads)
