@@ -23,6 +23,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import anyio
+import anyio.lowlevel
 import msgspec
 from anyio.abc import ByteReceiveStream, ByteSendStream, TaskGroup, TaskStatus
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -40,14 +41,14 @@ from lsp_client.errors import (
     ServerGone,
 )
 from lsp_client.framing import MAX_BODY_BYTES, FrameDecoder
-from lsp_client.messages import ABSENT, decode, decode_plain, encode, parse_tolerantly, raw_of
+from lsp_client.messages import ABSENT, decode, decode_plain, encode, is_null, parse_tolerantly, raw_of
 from lsp_client.outbox import Outbox, Outgoing
 from lsp_client.requests import Outcome, PendingRequests
 
 NOTIFY_TIMEOUT = 60.0
 """Seconds a notification may wait for the peer to take it.  A server that reads nothing for this long hangs."""
 
-MAX_UNANSWERED = 10_000
+MAX_UNANSWERED = 5_000
 """Requests of the peer that may be open at a time.  Real bursts (registrations at start) are some thousand
 and are answered as fast as they come; a peer over this takes no answers, and the channel ends."""
 
@@ -314,7 +315,7 @@ class Connection:
         method = None if request_id is None else self._pending.method_of(request_id)
         if request_id is None or method is None:
             logger.debug("ignored an answer that nobody waits for")
-        elif bytes(envelope.error).strip() == b"null":
+        elif is_null(envelope.error):
             self._pending.complete(request_id, envelope.result)
         else:
             self._pending.fail(request_id, _response_error(method, envelope.error))

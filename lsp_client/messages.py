@@ -217,10 +217,7 @@ class Disabled(Struct, frozen=True):
 
 
 class CodeAction(Struct, frozen=True, rename="camel"):
-    """What a listing shows of one action.  The action itself goes back as the Raw it was read from.
-
-    ``command`` is raw because a bare Command has a string there and a CodeAction an object.
-    """
+    """What a listing shows of one action.  The action itself goes back as the Raw it was read from."""
 
     title: str
     kind: str | None = None
@@ -228,8 +225,20 @@ class CodeAction(Struct, frozen=True, rename="camel"):
     is_preferred: bool | None = None
     disabled: Disabled | None = None
     edit: WorkspaceEdit | None = None
-    command: Raw | None = None
-    data: Raw | None = None
+    raw_command: Raw = msgspec.field(
+        default=ABSENT, name="command"
+    )  # msgspec reads only null as ``Raw | None``
+    raw_data: Raw = msgspec.field(default=ABSENT, name="data")
+
+    @property
+    def command(self) -> Raw | None:
+        """Raw because it is a string in a bare Command and an object in a CodeAction; None for null or absent."""
+        return None if is_null(self.raw_command) else self.raw_command
+
+    @property
+    def data(self) -> Raw | None:
+        """What the server keeps in the action for itself; None for null or absent."""
+        return None if is_null(self.raw_data) else self.raw_data
 
 
 # --- life of a session ------------------------------------------------------------------------------------
@@ -318,7 +327,12 @@ def decode(raw: Raw | bytes, shape: type[T]) -> T:
 
 def decode_optional(raw: Raw | bytes, shape: type[T]) -> T | None:
     """As ``decode``, with None for ``null``."""
-    return None if bytes(raw).strip() in (b"null", b"") else decode(raw, shape)
+    return None if is_null(raw) else decode(raw, shape)
+
+
+def is_null(raw: Raw | bytes) -> bool:
+    """Whether the JSON is ``null``, which is also what stands for an absent part."""
+    return bytes(raw).strip() == b"null"
 
 
 def decode_plain(raw: Raw | bytes) -> object:

@@ -30,6 +30,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self._queue: deque[Outgoing] = deque()
+        self._current: Outgoing | None = None
         self._filled = anyio.Event()
         self._closed = False
 
@@ -57,7 +58,7 @@ class Outbox:
         """Write what is queued, for ever.  Raises what the stream raises when it takes no more."""
         while True:
             while self._queue:
-                outgoing = self._queue.popleft()
+                outgoing = self._current = self._queue.popleft()
                 outgoing.begun = True
                 await stream.send(encode_frame(outgoing.body))
                 outgoing.finished.set()
@@ -67,5 +68,7 @@ class Outbox:
     def close(self) -> None:
         """The channel ended: nobody waits for a frame any more."""
         self._closed = True
+        if self._current is not None:
+            self._current.finished.set()
         while self._queue:
             self._queue.popleft().finished.set()

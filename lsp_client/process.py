@@ -73,7 +73,7 @@ logger = logging.getLogger(__name__)
 class ServerProcess:
     """A running server.  ``stdin`` and ``stdout`` are its pipes; stderr is drained here."""
 
-    def __init__(self, guard: Process, control: socket.socket, server_pid: int) -> None:
+    def __init__(self, guard: Process, control: "_Control", server_pid: int) -> None:
         if guard.stdin is None or guard.stdout is None or guard.stderr is None:
             raise ValueError("the guard must have been started with three pipes")
         self.pid = server_pid
@@ -139,8 +139,7 @@ class ServerProcess:
 
     def kill(self) -> None:
         """Have the guard kill the whole tree now, without a word; ``wait`` tells when it is done."""
-        with contextlib.suppress(OSError):
-            self._control.shutdown(socket.SHUT_WR)
+        self._control.close_our_side()
 
     async def _ask(self, shutdown: Callable[[], Awaitable[None]]) -> None:
         with anyio.move_on_after(SHUTDOWN_WAIT):
@@ -181,8 +180,7 @@ class ServerProcess:
 
     async def watch(self) -> None:
         """Follow what the guard says until it has left; then everything is gone."""
-        words = _ControlReader(self._control)
-        while (line := await words.next_line()) is not None:
+        while (line := await self._control.next_line()) is not None:
             name, _, value = line.partition(" ")
             if name == "exit":
                 self._returncode = int(value)
@@ -200,19 +198,24 @@ class ServerProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-class _ControlReader:
-    """Lines from the guard."""
+class _Control:
+    """Our end of the socket to the guard: it says lines, and our silence for ever is the order to kill."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
+    def __init__(self, ours: socket.socket) -> None:
+        self._socket = ours
         self._buffer = b""
+
+    def close_our_side(self) -> None:
+        """Let the guard see the end of us, while it can still tell how the server ended."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_WR)
 
     async def next_line(self) -> str | None:
         """The next line without its end, None when the guard has left."""
         while b"\n" not in self._buffer:
-            await anyio.wait_readable(self._control)
+            await anyio.wait_readable(self._socket)
             try:
-                data = self._control.recv(4096)
+                data = self._socket.recv(4096)
             except BlockingIOError:
                 continue
             except OSError:
@@ -248,7 +251,8 @@ async def spawn(
                 pass_fds=[theirs.fileno()],
             )
         try:
-            server = ServerProcess(guard, ours, await _reported_pid(ours, command[0]))
+            control = _Control(ours)
+            server = ServerProcess(guard, control, await _reported_pid(control, command[0]))
             async with _attended(server):
                 yield server
         finally:
@@ -277,10 +281,10 @@ async def _attended(server: ServerProcess) -> AsyncGenerator[None, None]:
         raise failure
 
 
-async def _reported_pid(control: socket.socket, program: str) -> int:
+async def _reported_pid(control: _Control, program: str) -> int:
     """The pid the guard reports, or the error it met."""
     with anyio.fail_after(SPAWN_WAIT):
-        line = await _ControlReader(control).next_line()
+        line = await control.next_line()
     name, _, value = (line or "").partition(" ")
     if name == "pid":
         return int(value)
