@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -29,9 +29,13 @@ class _Seen:
 
 
 class Fingerprints:
-    """Digests of files and folders, remembered by path.  Safe to ask from several threads."""
+    """Digests of files and folders, remembered by path.  Safe to ask from several threads.
 
-    def __init__(self) -> None:
+    ``is_inert`` may declare a file's content to mean no more than its absence; both have one digest then.
+    """
+
+    def __init__(self, is_inert: Callable[[Path, bytes], bool] = lambda _path, _content: False) -> None:
+        self._is_inert = is_inert
         self._seen: dict[Path, _Seen] = {}
 
     def of(self, files: Iterable[Path], directories: Iterable[Path]) -> bytes:
@@ -54,9 +58,10 @@ class Fingerprints:
             return seen.digest
         now = time.time_ns()
         try:
-            digest = sha256(path.read_bytes()).digest()
+            content = path.read_bytes()
         except OSError:
             return b"unreadable"
+        digest = b"absent" if self._is_inert(path, content) else sha256(content).digest()
         self._seen[path] = _Seen(stat, now, digest)
         return digest
 

@@ -24,6 +24,7 @@ from anyio import to_thread
 from bridge.children import ChildFailed, Completed, run
 from bridge.fingerprints import Fingerprints, source_directories
 from bridge.msbuild_imports import ImportScan, imports_in_flattened, scan_imports
+from bridge.nuget_files import ASSETS_NAME, is_inert
 
 CONCURRENCY = 2
 """Evaluations at once: each is a .NET process of 100 MB that wants a core."""
@@ -95,7 +96,7 @@ class Evaluation:
     @property
     def assets_file(self) -> Path:
         """The file that a restore leaves behind."""
-        return self.extensions_path / "project.assets.json"
+        return self.extensions_path / ASSETS_NAME
 
     @property
     def extensions_path(self) -> Path:
@@ -128,7 +129,7 @@ class _Kept:
     def value(self) -> Evaluation:
         if isinstance(self.answer, EvaluationFailed):
             raise EvaluationFailed(self.answer.project, self.answer.message)
-        return self.answer
+        return _with_present_inputs(self.answer)
 
 
 class MsBuild:
@@ -138,7 +139,7 @@ class MsBuild:
         self.dotnet = dotnet
         self.evaluations_run = 0
         """How many times MSBuild was really asked."""
-        self._fingerprints = Fingerprints()
+        self._fingerprints = Fingerprints(is_inert)
         self._kept: dict[tuple[Path, str | None, bytes], _Kept] = {}
         self._limiter = anyio.CapacityLimiter(CONCURRENCY)
         self._threads = anyio.CapacityLimiter(CONCURRENCY)
@@ -295,16 +296,18 @@ def _understand(project: Path, answer: Mapping[str, object], directory: Path, do
         *_full_paths(answer, "AdditionalFiles"),
         assets,
     )
-    once = dict.fromkeys(inputs)
-    missing = dict.fromkeys((*scan.absent, *absent, *(path for path in once if not path.is_file())))
-    return _Understood(
-        replace(
-            value,
-            inputs=tuple(path for path in once if path not in missing),
-            absent_inputs=tuple(missing),
-        ),
-        scan.complete,
-    )
+    value = replace(value, inputs=tuple(dict.fromkeys(inputs)), absent_inputs=(*scan.absent, *absent))
+    return _Understood(_with_present_inputs(value), scan.complete)
+
+
+def _with_present_inputs(value: Evaluation) -> Evaluation:
+    """The same evaluation with its inputs sorted anew into those that are there and those that are not."""
+    known = tuple(dict.fromkeys((*value.inputs, *value.absent_inputs)))
+    present = tuple(path for path in known if path.is_file())
+    if present == value.inputs:
+        return value
+    there = frozenset(present)
+    return replace(value, inputs=present, absent_inputs=tuple(path for path in known if path not in there))
 
 
 def _outside_sdk(scan: ImportScan, dotnet: Path) -> tuple[Path, ...]:
@@ -346,7 +349,8 @@ def _governing_files(project: Path, directory: Path) -> tuple[tuple[Path, ...], 
 def _sources_of(answer: Evaluation | EvaluationFailed, directory: Path) -> _Sources | None:
     """What an answer was made from; ``None`` for a failure whose causes cannot be seen from here."""
     if isinstance(answer, Evaluation):
-        return (*answer.inputs, *answer.absent_inputs), answer.directories
+        files = (path for path in (*answer.inputs, *answer.absent_inputs) if path.name != ASSETS_NAME)
+        return tuple(files), answer.directories
     scan = scan_imports(answer.project, {})
     present, absent = _governing_files(answer.project, directory)
     return ((*scan.present, *scan.absent, *present, *absent), ()) if scan.complete else None

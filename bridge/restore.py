@@ -20,18 +20,18 @@ from anyio import to_thread
 
 from bridge.children import TAIL_LIMIT, ChildFailed, run
 from bridge.msbuild import error_lines
+from bridge.nuget_files import ASSETS_NAME, RECORD_NAME, is_generated_by_restore
 from bridge.projects import Project, Structure
 from bridge.solutions import write_generated_solution
 
 RESTORE_WAIT = 600.0
 """Seconds for all restoring of one load: a cold cache on a slow line takes minutes."""
+NAME_LIMIT = 10
+"""Projects named in a result's message."""
 MESSAGE_LINES = 5
 """Lines of NuGet's own words in a result's message."""
 
-RECORD_NAME = "project.nuget.cache"
-"""NuGet's record of its last run, beside the assets: it says whether that succeeded."""
-
-_NOT_OF_THE_RESTORE = (".editorconfig", ".globalconfig", "project.assets.json")
+_NOT_OF_THE_RESTORE = (".editorconfig", ".globalconfig", ASSETS_NAME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,15 @@ def is_unrestored(project: Project) -> bool:
     return isinstance(record, dict) and record.get("success") is False
 
 
+def unrestored(structure: Structure) -> tuple[Path, ...]:
+    """The project files of ``structure`` whose packages are not all there, whoever tried to restore them."""
+    return tuple(dict.fromkeys(project.path for project in structure.projects if is_unrestored(project)))
+
+
 def _restore_inputs(project: Project) -> Iterator[tuple[Path, int]]:
     """The files a restore depends on, with their times of change in nanoseconds."""
     for path in project.inputs:
-        if path.name in _NOT_OF_THE_RESTORE or ".nuget.g." in path.name:
+        if path.name in _NOT_OF_THE_RESTORE or is_generated_by_restore(path):
             continue
         try:
             yield path, path.stat().st_mtime_ns
@@ -159,7 +164,7 @@ class Restorer:
         """Remember this try; the projects that are without their packages after it."""
         for project in structure.projects:
             self._tried[project.path] = frozenset(_restore_inputs(project))
-        return tuple(dict.fromkeys(project.path for project in structure.projects if is_unrestored(project)))
+        return unrestored(structure)
 
 
 def _may_go_apart(structure: Structure, attempt: _Attempt) -> bool:
@@ -240,7 +245,7 @@ def _message(
     words = "\n".join(attempt.failures)
     if not left and attempt.last_succeeded:
         return f"Restored the {count} readable projects of {name}; as a whole it could not be:\n{words}"
-    which = (
-        ", ".join(path.name for path in left) or "none of the projects is known to be without its packages"
-    )
+    names = [path.name for path in left]
+    more = f" and {len(names) - NAME_LIMIT} more" if len(names) > NAME_LIMIT else ""
+    which = ", ".join(names[:NAME_LIMIT]) + more or "no project is known to be without its packages"
     return f"The restore of {name} failed ({which}):\n{words}"

@@ -128,6 +128,46 @@ async def test_the_same_content_under_a_new_time_is_not_asked_again(asker: Asker
     assert not await asker.asks_again()
 
 
+NUGET = """<Project><PropertyGroup><NuGetToolVersion>7</NuGetToolVersion></PropertyGroup>
+<ItemGroup><SourceRoot Include="/packages/" /></ItemGroup>{}</Project>"""
+
+
+@pytest.mark.anyio
+async def test_a_restore_that_brings_nothing_in_is_not_asked_again_but_its_files_are_inputs(
+    asker: Asker, project: Path
+) -> None:
+    before = await asker.ask()
+    made = [project.parent / "obj" / name for name in ("App.csproj.nuget.g.props", "project.assets.json")]
+    assert set(made) <= set(before.absent_inputs)
+    made[0].parent.mkdir()
+    made[0].write_text(NUGET.format(""))
+    made[1].write_text("{}")
+    assert not await asker.asks_again()
+    after = await asker.ask()
+    assert set(made) <= set(after.inputs)
+    assert not set(made) & set(after.absent_inputs)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<ImportGroup><Import Project='/packages/x/build/x.props' /></ImportGroup>",
+        "<ItemGroup><Compile Include='/packages/x/Content.cs' /></ItemGroup>",
+        "<PropertyGroup><PkgX>/packages/x</PkgX></PropertyGroup>",
+        "<",
+    ],
+)
+async def test_a_restore_that_brings_something_in_is_asked_again(
+    asker: Asker, project: Path, text: str
+) -> None:
+    await asker.ask()
+    path = project.parent / "obj" / "App.csproj.nuget.g.props"
+    path.parent.mkdir()
+    path.write_text(NUGET.format(text))
+    assert await asker.asks_again()
+
+
 @pytest.mark.anyio
 async def test_an_imported_file_is_an_input(asker: Asker, project: Path) -> None:
     common = project.parents[1] / "common.props"

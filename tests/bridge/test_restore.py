@@ -10,7 +10,7 @@ from bridge.dotnet import child_environment
 from bridge.msbuild import MsBuild
 from bridge.msbuild_properties import MsBuildProperties
 from bridge.projects import Structure, read_structure
-from bridge.restore import Restorer, needs_restore
+from bridge.restore import Restorer, needs_restore, unrestored
 from bridge.solutions import locate
 from tests.bridge.scripted_dotnet import ScriptedDotnet, evaluation
 
@@ -167,6 +167,25 @@ async def test_two_projects_are_restored_once(
     assert len(result.restored) == 3
     again = await read_structure(path, msbuild=msbuild, environment=environment)
     assert Restorer(dotnet).pending(again) == {}
+    assert all(project.assets_file in project.inputs for project in again.projects)
+
+
+@pytest.mark.real
+@pytest.mark.anyio
+async def test_projects_without_packages_are_not_evaluated_again_after_their_restore(
+    dotnet: Path, toolchain: Mapping[str, str], sample: Callable[[str], Path]
+) -> None:
+    path = locate(sample("bakery"))
+    environment = child_environment(toolchain, dotnet=dotnet)
+    msbuild = MsBuild(dotnet)
+    structure = await read_structure(path, msbuild=msbuild, environment=environment)
+    structure = await read_structure(path, msbuild=msbuild, environment=environment)  # the copy is old by now
+    asked = msbuild.evaluations_run
+    assert len(unrestored(structure)) == 3
+    assert (await Restorer(dotnet).restore(structure, environment=environment)).succeeded
+    again = await read_structure(path, msbuild=msbuild, environment=environment)
+    assert msbuild.evaluations_run == asked
+    assert unrestored(again) == ()
     assert all(project.assets_file in project.inputs for project in again.projects)
 
 
