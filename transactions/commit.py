@@ -185,7 +185,7 @@ class _Commit:
 
     def _replace(self, entry: PlannedEntry) -> None:
         places = self._places
-        workshop, directory = places.descriptor(entry.workshop), places.descriptor(entry.directory)
+        workshop, directory = places.pair(entry.workshop, entry.directory)
         places.system.touch(entry.new_name, workshop)
         try:
             places.system.exchange(entry.new_name, workshop, entry.name, directory)

@@ -247,9 +247,12 @@ class _Planner:
         text = self._draft.text(target)
         if text is None:
             raise EditRefused(f"{target} is read-only to us.", [target])
-        changed = text.with_spans(_merged_spans(target, text, lists), line_endings=self._policy.line_endings)
-        if target in self._created:
-            changed = self._styled(target, changed)
+        spans = _merged_spans(target, text, lists)
+        if target in self._created and not text.text:
+            first = SourceText.new("".join(new_text for _, _, new_text in spans), like=text)
+            changed = self._styled(target, first)
+        else:
+            changed = text.with_spans(spans, line_endings=self._policy.line_endings)
         self._draft.put(target, Staged(changed, self._draft.origin(target)))
 
     def _create_by_insert(self, target: Path, lists: Sequence[tuple[TextEdit, ...]]) -> None:

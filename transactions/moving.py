@@ -16,7 +16,7 @@ _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK
 def move(places: Places, old: Directory, old_name: str, new: Directory, new_name: str) -> None:
     """Moves an entry to a free name. Raises FileExistsError when it is taken, else OSError as the system says."""
     system = places.system
-    source, target = places.descriptor(old), places.descriptor(new)
+    source, target = places.pair(old, new)
     try:
         system.move(old_name, source, new_name, target)
         return
@@ -26,11 +26,18 @@ def move(places: Places, old: Directory, old_name: str, new: Directory, new_name
     try:
         system.link(old_name, source, new_name, target)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno in _NO_LINKS:
+            _move_after_looking(places, old, old_name, new, new_name)
+            return
+        if not _are_one_file(places, old, old_name, new, new_name):
             raise
-        _move_after_looking(places, old, old_name, new, new_name)
-        return
+        # The link is there, from this call or from a move that was cut short: the second half is still to do.
     _drop_first_name(places, old, old_name, new, new_name)
+
+
+def _are_one_file(places: Places, old: Directory, old_name: str, new: Directory, new_name: str) -> bool:
+    inode = places.inode(old, old_name)
+    return inode is not None and inode == places.inode(new, new_name)
 
 
 def _drop_first_name(places: Places, old: Directory, old_name: str, new: Directory, new_name: str) -> None:
@@ -47,4 +54,5 @@ def _drop_first_name(places: Places, old: Directory, old_name: str, new: Directo
 def _move_after_looking(places: Places, old: Directory, old_name: str, new: Directory, new_name: str) -> None:
     if places.inode(new, new_name) is not None:
         raise FileExistsError(errno.EEXIST, "the name is taken")
-    places.system.rename(old_name, places.descriptor(old), new_name, places.descriptor(new))
+    source, target = places.pair(old, new)
+    places.system.rename(old_name, source, new_name, target)

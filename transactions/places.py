@@ -83,6 +83,12 @@ class Places:
         self._close_surplus()
         return descriptor
 
+    def pair(self, one: Directory, another: Directory) -> tuple[int, int]:
+        """The descriptors of two directories, both good at the same time however deep they lie."""
+        self.descriptor(one)
+        second = self.descriptor(another)
+        return self.descriptor(one), second
+
     def _require_same(self, directory: Directory, descriptor: int) -> None:
         inode = inode_of(self.system.fstat(descriptor))
         if self._known.setdefault(directory, inode) != inode:

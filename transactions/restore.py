@@ -55,6 +55,9 @@ class Restorer:
         self._plan = plan
         self._made = made
         self._displaced = displaced
+        self._taken_out: set[int] = (
+            set()
+        )  # entries whose artifact came out of its target and is not hashed yet
 
     def run(self) -> list[PlannedEntry]:
         """Restores all it can and gives back the entries that are not restored. Raises nothing of the system's."""
@@ -92,9 +95,13 @@ class Restorer:
     def _take_out(self, entry: PlannedEntry) -> _Result:
         """Takes the artifact out of the target, unless it is not there or somebody wrote to it."""
         places = self._places
-        if entry.intended is None or places.inode(entry.directory, entry.name) != entry.intended.inode:
+        if entry.intended is None:
             return _Result.RESTORED
-        move(places, entry.directory, entry.name, entry.workshop, entry.new_name)
+        if places.inode(entry.directory, entry.name) == entry.intended.inode:
+            self._taken_out.add(entry.number)
+            move(places, entry.directory, entry.name, entry.workshop, entry.new_name)
+        elif entry.number not in self._taken_out:
+            return _Result.RESTORED
         if self._is_untouched_artifact(entry):
             return _Result.RESTORED
         move(places, entry.workshop, entry.new_name, entry.directory, entry.name)
@@ -104,7 +111,7 @@ class Restorer:
         places = self._places
         kept_name = displaced_name(places, entry)
         if kept_name is None:
-            return self._never_left(entry)
+            return self._judge_exchange(entry) if entry.number in self._taken_out else self._never_left(entry)
         at_target = places.inode(entry.directory, entry.name)
         if entry.intended is not None and at_target == entry.intended.inode:
             if kept_name == entry.new_name:
@@ -116,7 +123,11 @@ class Restorer:
         return self._move_back(entry, kept_name)
 
     def _exchange_back(self, entry: PlannedEntry) -> _Result:
+        self._taken_out.add(entry.number)
         self._exchange(entry)
+        return self._judge_exchange(entry)
+
+    def _judge_exchange(self, entry: PlannedEntry) -> _Result:
         if self._is_untouched_artifact(entry):
             self._freshen(entry)
             return _Result.RESTORED
@@ -141,7 +152,7 @@ class Restorer:
 
     def _exchange(self, entry: PlannedEntry) -> None:
         places = self._places
-        workshop, directory = places.descriptor(entry.workshop), places.descriptor(entry.directory)
+        workshop, directory = places.pair(entry.workshop, entry.directory)
         places.system.exchange(entry.new_name, workshop, entry.name, directory)
 
     def _is_untouched_artifact(self, entry: PlannedEntry) -> bool:

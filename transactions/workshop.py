@@ -94,7 +94,8 @@ class Workshops:
         if places.device(directory) != places.device(self.main):
             return False
         try:
-            places.system.rename(_NOBODY, places.descriptor(self.main), _NOBODY, places.descriptor(directory))
+            ours, theirs = places.pair(self.main, directory)
+            places.system.rename(_NOBODY, ours, _NOBODY, theirs)
         except FileNotFoundError:
             return True
         except OSError as error:

@@ -8,13 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.transactions.worlds import FaultySystem, Picture, picture, staged, write
+from tests.transactions.worlds import (
+    FaultySystem,
+    FaultyWithoutRenames,
+    Picture,
+    WithoutRenames,
+    picture,
+    staged,
+    write,
+)
 from transactions.baseline import Baseline
 from transactions.commit import CommitResult, commit
 from transactions.errors import CommitConflict, CommitFailed, CommitPreparationFailed, TransactionError
 from transactions.journal import CommitPlan, CommitRecord
 from transactions.overlay import Overlay
-from transactions.places import Directory
+from transactions.places import OPEN_DIRECTORIES_MAX, Directory
 from transactions.system import System
 
 FILES = {
@@ -70,8 +78,8 @@ def files_of(found: Picture) -> dict[str, bytes | str]:
     return {name: content for name, (_, content) in found.items() if name.endswith(".cs")}
 
 
-def calls_of_a_commit(root: Path) -> list[str]:
-    system = FaultySystem()
+def calls_of_a_commit(root: Path, kind: type[FaultySystem]) -> list[str]:
+    system = kind()
     commit_overlay(world(root), system)
     return list(system.calls)
 
@@ -141,20 +149,33 @@ def test_the_folder_of_the_editor_is_left_as_it_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "after"),
-    [(errno.EIO, False), (errno.ENOSPC, False), (errno.EACCES, False), (errno.EIO, True)],
-    ids=["EIO", "ENOSPC", "EACCES", "EIO after the effect"],
+    ("error", "after", "kind"),
+    [
+        (errno.EIO, False, FaultySystem),
+        (errno.ENOSPC, False, FaultySystem),
+        (errno.EACCES, False, FaultySystem),
+        (errno.EIO, True, FaultySystem),
+        (errno.EIO, False, FaultyWithoutRenames),
+        (errno.EIO, True, FaultyWithoutRenames),
+    ],
+    ids=[
+        "EIO",
+        "ENOSPC",
+        "EACCES",
+        "EIO after the effect",
+        "EIO, old renames",
+        "EIO after the effect, old renames",
+    ],
 )
 def test_one_failing_call_leaves_the_whole_before_or_the_whole_after_and_nothing_of_ours(
-    new_root: Callable[[], Path], error: int, after: bool
+    new_root: Callable[[], Path], error: int, after: bool, kind: type[FaultySystem]
 ) -> None:
-    calls = calls_of_a_commit(new_root())
-    for number, name in enumerate(calls):
+    for number, name in enumerate(calls_of_a_commit(new_root(), kind)):
         root = new_root()
         overlay = world(root)
         before = picture(root)
         where = f"call {number} ({name})"
-        outcome = outcome_of(overlay, FaultySystem(fail_at=number, error=error, after=after))
+        outcome = outcome_of(overlay, kind(fail_at=number, error=error, after=after))
         if isinstance(outcome, CommitResult):
             assert files_of(picture(root)) == AFTER, where
             assert not outcome.leftovers, where
@@ -164,17 +185,17 @@ def test_one_failing_call_leaves_the_whole_before_or_the_whole_after_and_nothing
             assert picture(root) == before, where
 
 
-@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC], ids=["EIO", "ENOSPC"])
+@pytest.mark.parametrize("kind", [FaultySystem, FaultyWithoutRenames], ids=["new renames", "old renames"])
+@pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
 def test_a_system_that_fails_from_some_call_on_loses_no_file(
-    new_root: Callable[[], Path], error: int
+    new_root: Callable[[], Path], after: bool, kind: type[FaultySystem]
 ) -> None:
-    calls = calls_of_a_commit(new_root())
-    for number, name in enumerate(calls):
+    for number, name in enumerate(calls_of_a_commit(new_root(), kind)):
         root = new_root()
         overlay = world(root)
         before = picture(root)
         where = f"from call {number} ({name})"
-        outcome = outcome_of(overlay, FaultySystem(fail_at=number, error=error, onward=True))
+        outcome = outcome_of(overlay, kind(fail_at=number, error=errno.EIO, after=after, onward=True))
         found = picture(root)
         if isinstance(outcome, CommitResult):
             assert files_of({name: found[name] for name in AFTER}) == AFTER, where
@@ -183,6 +204,18 @@ def test_a_system_that_fails_from_some_call_on_loses_no_file(
             assert set(files_of(before).values()) <= {content for _, content in found.values()}, where
         else:
             assert {**found, **before} == found, where
+
+
+def test_more_directories_than_may_be_open_at_once_are_no_obstacle(new_root: Callable[[], Path]) -> None:
+    root = new_root()
+    names = [f"Dir{number}/Sub/A.cs" for number in range(OPEN_DIRECTORIES_MAX + 20)]
+    write(root, dict.fromkeys(names, b"before\n"))
+    deep = "/".join(["d"] * (OPEN_DIRECTORIES_MAX + 20)) + "/A.cs"
+    commit_overlay(staged(Baseline(root), {**dict.fromkeys(names, "after\n"), deep: "deep\n"}))
+
+    found = files_of(picture(root))
+    assert {found[name] for name in names} == {b"after\n"}
+    assert found[deep] == b"deep\n"
 
 
 def interfered(root: Path, call: str, nth: int, stranger: Callable[[], None]) -> FaultySystem:
@@ -373,23 +406,6 @@ def test_an_interrupt_in_the_middle_goes_back_and_comes_through(tmp_path: Path) 
         commit_overlay(overlay, interfered(root, "exchange", 2, interrupt))
 
     assert picture(root) == before
-
-
-class WithoutRenames(System):
-    """A file system that knows no exchange and no rename without replacing."""
-
-    links = True
-
-    def exchange(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
-        raise OSError(errno.EINVAL, "no exchange here")
-
-    def move(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
-        raise OSError(errno.EINVAL, "no such rename here")
-
-    def link(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
-        if not self.links:
-            raise OSError(errno.EPERM, "no links here")
-        super().link(old, old_directory, new, new_directory)
 
 
 @pytest.mark.parametrize("links", [True, False], ids=["with links", "without links"])

@@ -1,5 +1,6 @@
 """Small trees to commit into, a picture of all that is in them, and a system whose calls fail on request."""
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping
@@ -94,3 +95,24 @@ class FaultySystem(System):
         if self.fail_at is None:
             return False
         return number >= self.fail_at if self.onward else number == self.fail_at
+
+
+class WithoutRenames(System):
+    """A file system that knows no exchange and no rename without replacing."""
+
+    links = True
+
+    def exchange(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
+        raise OSError(errno.EINVAL, "no exchange here")
+
+    def move(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
+        raise OSError(errno.EINVAL, "no such rename here")
+
+    def link(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
+        if not self.links:
+            raise OSError(errno.EPERM, "no links here")
+        super().link(old, old_directory, new, new_directory)
+
+
+class FaultyWithoutRenames(FaultySystem, WithoutRenames):
+    """Both at once."""
