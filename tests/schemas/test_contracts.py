@@ -27,6 +27,7 @@ from tests.schemas.contracts import (
     needs_contracts,
 )
 from tests.schemas.documents import documents, near_misses
+from tests.schemas.shapes import differences, shape
 
 steady = settings(
     derandomize=True,
@@ -47,6 +48,21 @@ contract_inputs = cache(lambda tool: documents(input_contract(tool)))
 contract_answers = cache(lambda tool: documents(answer_contract(tool)))
 published_inputs = cache(lambda tool: documents(input_schema(CATALOG[tool])))
 
+EXTRAS = {
+    "workspace-open": [".server"],
+    "workspace-status": [".server"],
+    "server-status": [".languageServers"],
+    "transaction-preview": [".documents[].movedFrom", ".documents[].movedTo"],
+    "list-code-actions": [
+        ".actions.items[].titlePath",
+        ".actions.items[].kindInferred",
+        ".leftOut",
+        ".undecided",
+        ".notes",
+    ],
+}
+"""The members of answers that no contract has."""
+
 every_tool = pytest.mark.parametrize("tool", TOOLS)
 drawn = given(data=st.data())
 
@@ -65,6 +81,21 @@ def we_accept(tool: str, document: object) -> bool:
 def test_every_example_of_the_contract_is_accepted(tool: str) -> None:
     for example in cast("list[Mapping[str, object]]", contract(tool)["examples"]):
         assert we_accept(tool, example["request"])
+
+
+@needs_contracts
+@every_tool
+def test_every_member_of_a_request_is_published_as_the_contract_has_it(tool: str) -> None:
+    ours = shape(input_schema(CATALOG[tool]))
+    assert list(differences(shape(input_contract(tool)), ours)) == []
+
+
+@needs_contracts
+@every_tool
+def test_every_member_of_an_answer_is_published_as_the_contract_has_it(tool: str) -> None:
+    ours = shape(output_schema(CATALOG[tool]))
+    found = set(differences(shape(answer_contract(tool)), ours))
+    assert found == {f"+<0>.data{extra}" for extra in EXTRAS.get(tool, ())}
 
 
 @needs_contracts
