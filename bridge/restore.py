@@ -22,7 +22,7 @@ from bridge.children import TAIL_LIMIT, ChildFailed, run
 from bridge.msbuild import error_lines
 from bridge.nuget_files import ASSETS_NAME, RECORD_NAME, is_generated_by_restore
 from bridge.projects import Project, Structure
-from bridge.solutions import write_generated_solution
+from bridge.solutions import PathRefused, write_generated_solution
 
 RESTORE_WAIT = 600.0
 """Seconds for all restoring of one load: a cold cache on a slow line takes minutes."""
@@ -54,11 +54,22 @@ def needs_restore(project: Project) -> str | None:
         return None
     if is_unrestored(project):
         return "it was never restored, or its last restore failed"
+    runtime = project.properties.get("RuntimeIdentifier")
+    if runtime and not _is_restored_for(runtime, project.assets_file):
+        return f"it was not restored for {runtime}"
     restored_at = project.assets_file.stat().st_mtime_ns
     for path, changed_at in _restore_inputs(project):
         if changed_at > restored_at:
             return f"{path.name} is newer than its restore"
     return None
+
+
+def _is_restored_for(runtime: str, assets_file: Path) -> bool:
+    """Whether the assets have a target for a runtime; such a target's name ends in it."""
+    try:
+        return f'/{runtime}"'.encode() in assets_file.read_bytes()
+    except OSError:
+        return False
 
 
 def is_unrestored(project: Project) -> bool:
@@ -90,12 +101,20 @@ def _restore_inputs(project: Project) -> Iterator[tuple[Path, int]]:
             continue
 
 
+_Identity = tuple[str, Path | None, str | None]
+
+
+def _identity(project: Project) -> _Identity:
+    """What a restore is for: two workspaces may hold one project with different properties."""
+    return project.id, project.assets_file, project.properties.get("RuntimeIdentifier")
+
+
 class Restorer:
     """Restores solutions with one ``dotnet``, one at a time, and remembers what it has tried."""
 
     def __init__(self, dotnet: Path) -> None:
         self._dotnet = dotnet
-        self._tried: dict[Path, frozenset[tuple[Path, int]]] = {}
+        self._tried: dict[_Identity, frozenset[tuple[Path, int]]] = {}
         self._one_at_a_time = anyio.Lock()
 
     def pending(self, structure: Structure, *, retry: bool = False) -> dict[Path, str]:
@@ -112,7 +131,7 @@ class Restorer:
         return found
 
     def _was_tried(self, project: Project) -> bool:
-        return self._tried.get(project.path) == frozenset(_restore_inputs(project))
+        return self._tried.get(_identity(project)) == frozenset(_restore_inputs(project))
 
     async def restore(
         self,
@@ -154,16 +173,19 @@ class Restorer:
     async def _restore_the_readable(self, structure: Structure, attempt: _Attempt) -> None:
         """All at once, through a solution of their own that lives as long as the restore."""
         readable = list(dict.fromkeys(project.path for project in structure.projects))
-        with TemporaryDirectory(prefix="roslyn-bridge-restore-") as folder:
-            generated = write_generated_solution(
-                readable[0], Path(folder), readable[1:], configurations=[attempt.configuration]
-            )
-            await attempt.restore(generated)
+        try:
+            with TemporaryDirectory(prefix="roslyn-bridge-restore-", ignore_cleanup_errors=True) as folder:
+                generated = write_generated_solution(
+                    readable[0], Path(folder), readable[1:], configurations=[attempt.configuration]
+                )
+                await attempt.restore(generated)
+        except (OSError, PathRefused) as error:
+            attempt.failures[f"its projects could not be restored apart from it: {error}"] = None
 
     def _settle(self, structure: Structure) -> tuple[Path, ...]:
         """Remember this try; the projects that are without their packages after it."""
         for project in structure.projects:
-            self._tried[project.path] = frozenset(_restore_inputs(project))
+            self._tried[_identity(project)] = frozenset(_restore_inputs(project))
         return unrestored(structure)
 
 

@@ -122,6 +122,48 @@ async def test_a_failed_restore_is_told_with_its_words_and_not_repeated_by_itsel
 
 
 @pytest.mark.anyio
+async def test_one_project_with_other_properties_is_another_restore(
+    solution: Solution, tmp_path: Path
+) -> None:
+    solution.dotnet.answer("restore", "error : no", code=1)
+    restorer = Restorer(solution.dotnet.path)
+    await restorer.restore(await solution.structure(), environment=SHELL)
+    solution.dotnet.answer("msbuild", evaluation(MSBuildProjectExtensionsPath=str(tmp_path / "art")))
+    assert list(restorer.pending(await solution.structure())) == [solution.project]
+
+
+@pytest.mark.anyio
+async def test_a_restore_for_another_runtime_does_not_count(solution: Solution) -> None:
+    solution.restored()
+    solution.dotnet.answer("msbuild", evaluation(RuntimeIdentifier="linux-x64"))
+    assert await solution.reason() == "it was not restored for linux-x64"
+    solution.assets.write_text('{"targets": {"net10.0": {}, "net10.0/linux-x64": {}}}')
+    assert await solution.reason() is None
+
+
+@pytest.mark.anyio
+async def test_a_multi_target_project_that_was_tried_is_not_pending(solution: Solution) -> None:
+    solution.dotnet.answer("msbuild", evaluation(TargetFramework="", TargetFrameworks="net10.0;net9.0"))
+    solution.dotnet.answer("TargetFramework=net10.0", evaluation([solution.project.with_name("A.cs")]))
+    solution.dotnet.answer("TargetFramework=net9.0", evaluation())
+    solution.dotnet.answer("restore", "error : no", code=1)
+    structure = await solution.structure()
+    assert len(structure.projects) == 2
+    restorer = Restorer(solution.dotnet.path)
+    await restorer.restore(structure, environment=SHELL)
+    assert restorer.pending(structure) == {}
+
+
+@pytest.mark.anyio
+async def test_a_path_that_no_solution_can_hold_is_a_failed_restore(tmp_path: Path) -> None:
+    solution = Solution(tmp_path / 'a "b"')
+    solution.dotnet.answer("restore", "error MSB1: no", code=1)
+    result = await Restorer(solution.dotnet.path).restore(await solution.structure(), environment=SHELL)
+    assert not result.succeeded
+    assert "cannot hold the path" in result.message
+
+
+@pytest.mark.anyio
 async def test_a_restore_that_takes_too_long_is_stopped_and_said(solution: Solution) -> None:
     solution.dotnet.answer("restore", shell="echo downloading; exec sleep 1000")
     restorer = Restorer(solution.dotnet.path)
@@ -203,6 +245,24 @@ async def test_one_unreadable_project_does_not_keep_the_others_from_their_packag
     assert len(result.restored) == 4
     assert "NU1101" in result.message
     assert "MSB4025" in result.message
+
+
+@pytest.mark.real
+@pytest.mark.anyio
+async def test_a_runtime_is_restored_when_it_is_first_asked_for(
+    dotnet: Path, toolchain: Mapping[str, str], sample: Callable[[str], Path]
+) -> None:
+    path = locate(sample("Broken") / "Healthy")
+    properties = MsBuildProperties.check({"runtimeIdentifier": "linux-x64"})
+    msbuild, restorer = MsBuild(dotnet), Restorer(dotnet)
+    for chosen in (None, properties):
+        environment = child_environment(toolchain, dotnet=dotnet, properties=chosen)
+        structure = await read_structure(path, msbuild=msbuild, environment=environment)
+        assert list(restorer.pending(structure)) == [path]
+        result = await restorer.restore(structure, environment=environment)
+        assert result.succeeded, result.message
+        structure = await read_structure(path, msbuild=msbuild, environment=environment)
+        assert needs_restore(structure.projects[0]) is None
 
 
 @pytest.mark.real
