@@ -267,16 +267,24 @@ async def _attended(server: ServerProcess) -> AsyncGenerator[None, None]:
     An exception of the block leaves as itself, not inside a group.
     """
     failure: Exception | None = None
+    # Shielded: while a cancelled block is being left, the stop still has to hear what the guard says.
+    background = anyio.CancelScope(shield=True)
+
+    async def attend() -> None:
+        with background:
+            async with anyio.create_task_group() as attending:
+                attending.start_soon(server.drain_stderr)
+                attending.start_soon(server.watch)
+
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.drain_stderr)
-        tasks.start_soon(server.watch)
+        tasks.start_soon(attend)
         try:
             yield
         except Exception as error:  # noqa: BLE001 - carried out of the task group, raised again below
             failure = error
         finally:
             await server.stop()
-            tasks.cancel_scope.cancel()
+            background.cancel()
     if failure is not None:
         raise failure
 

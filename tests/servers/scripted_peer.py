@@ -184,7 +184,11 @@ class Peer:
         """
         command = [sys.executable, "-I", "-S", "-c", "import signal\nwhile True: signal.pause()"]
         if step.get("detached"):
-            starter = f"import subprocess; print(subprocess.Popen({command!r}, start_new_session=True).pid)"
+            starter = (
+                "import subprocess\n"
+                f"child = subprocess.Popen({command!r}, start_new_session=True, stdout=subprocess.DEVNULL)\n"
+                "print(child.pid)"
+            )
             pid = int(
                 subprocess.check_output([sys.executable, "-I", "-c", starter], stdin=subprocess.DEVNULL)
             )
