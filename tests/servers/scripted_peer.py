@@ -256,7 +256,7 @@ class Recording:
     def play(self, peer: Peer) -> None:
         """Say it all."""
         messages = list(self._messages())
-        method_of = {
+        method_of: dict[object, str] = {
             m["id"]: str(m["method"]) for to, m in messages if to == "->" and "method" in m and "id" in m
         }
         answered = Counter(method_of[m["id"]] for to, m in messages if to == "<-" and "method" not in m)
@@ -307,8 +307,9 @@ def main() -> None:
     """Follow the script, then behave well."""
     peer = Peer()
     steps: list[Json] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    steps.append({"do": "serve"})
     try:
-        for step in [*steps, {"do": "serve"}]:
+        for step in steps:
             STEPS[str(step["do"])](peer, step)
     except ScriptFailedError as error:
         with contextlib.suppress(OSError):
