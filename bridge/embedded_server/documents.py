@@ -31,11 +31,16 @@ class TextUnknownError(Exception):
     """The client and we no longer agree on a document's text; only opening it again helps."""
 
 
+class UnreadableTextError(Exception):
+    """A file that is there, and is no text we can read; the message says why."""
+
+
 class Documents:
     """The texts that questions are answered from."""
 
-    def __init__(self) -> None:
-        self._open: dict[Path, str | None] = {}
+    def __init__(self, open_texts: Mapping[Path, str | None] | None = None) -> None:
+        """``open_texts``: documents that are open from the start."""
+        self._open: dict[Path, str | None] = dict(open_texts or {})
         self._trees: OrderedDict[str, Source] = OrderedDict()
 
     @property
@@ -70,9 +75,9 @@ class Documents:
         return path in self._open or path.exists() or path.is_symlink()
 
     def text(self, path: Path) -> str | None:
-        """The text of a document without byte order mark; None when there is none that we could read.
+        """The text of a document without byte order mark; None when there is no such document.
 
-        Raises TextUnknownError.
+        Raises TextUnknownError and UnreadableTextError.
         """
         if path in self._open:
             text = self._open[path]
@@ -81,13 +86,20 @@ class Documents:
             return text
         try:
             if path.stat().st_size > _LARGEST_FILE_BYTES:
-                return None
+                raise UnreadableTextError(f"{path} has more than {_LARGEST_FILE_BYTES} bytes")
             return SourceText.decode(path.read_bytes()).text
-        except (OSError, UndecodableText):
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise UnreadableTextError(f"{path} cannot be read: {error.strerror}") from error
+        except UndecodableText as error:
+            raise UnreadableTextError(f"{path} is not read: {error}") from error
 
     def source(self, path: Path) -> Source | None:
-        """The tree of a document's text; None when there is no text. Raises TextUnknownError."""
+        """The tree of a document's text; None when there is no such document.
+
+        Raises TextUnknownError and UnreadableTextError.
+        """
         text = self.text(path)
         if text is None:
             return None

@@ -35,6 +35,7 @@ INVALID_PARAMS = -32602
 METHOD_NOT_FOUND = -32601
 INVOCATION_FAILED = -32000
 CONTENT_MODIFIED = -32801
+REQUEST_FAILED = -30099  # Roslyn's "could not do it, and the user need not be bothered"
 
 _CLIENT_ANSWER_SECONDS = 30.0  # a client that has not answered a small request by then never will
 

@@ -20,12 +20,13 @@ from pygls.exceptions import JsonRpcException
 
 from bridge.embedded_server import messages, wire
 from bridge.embedded_server.actions.base import Action, Outcome, Place
-from bridge.embedded_server.documents import Documents, TextUnknownError
+from bridge.embedded_server.documents import Documents, TextUnknownError, UnreadableTextError
 from bridge.embedded_server.edits import Edit, apply
 from bridge.embedded_server.engine import (
     CONTENT_MODIFIED,
     INVALID_PARAMS,
     INVOCATION_FAILED,
+    REQUEST_FAILED,
     Engine,
     Json,
 )
@@ -225,10 +226,15 @@ class Server:
         self._documents.close(_path(params.text_document.uri))
 
     def _source(self, uri: str) -> Source | None:
+        path = _path(uri)
+        if path.suffix.lower() != ".cs":
+            return None
         try:
-            return self._documents.source(_path(uri))
+            return self._documents.source(path)
         except TextUnknownError as error:
             raise JsonRpcException(str(error), code=CONTENT_MODIFIED) from error
+        except UnreadableTextError as error:
+            raise JsonRpcException(str(error), code=REQUEST_FAILED) from error
 
     # Actions
 
@@ -264,9 +270,10 @@ class Server:
             raise JsonRpcException("Sequence contains no elements", code=INVOCATION_FAILED)
         path = _path(params.data.text_document.uri)
         changes: dict[Path, tuple[Source, Sequence[Edit]]] = {}
+        texts = Documents(self._documents.open_texts)  # changes that arrive meanwhile are not for this answer
         for document in self._in_scope(path, params.scope):
             await anyio.lowlevel.checkpoint()  # others get their answers, and a cancel gets through
-            fixed = self._fix_document(action, document)
+            fixed = self._fix_document(action, texts, document)
             if fixed is not None:
                 changes[document] = fixed
         return {**raw, "edit": {"documentChanges": wire.document_edits(changes)}}
@@ -323,10 +330,13 @@ class Server:
             if path.suffix.lower() == ".cs" and owner_of(path, projects) == project:
                 yield path
 
-    def _fix_document(self, action: Action, path: Path) -> tuple[Source, Sequence[Edit]] | None:
+    def _fix_document(
+        self, action: Action, texts: Documents, path: Path
+    ) -> tuple[Source, Sequence[Edit]] | None:
         try:
-            source = self._documents.source(path)
-        except TextUnknownError:
+            source = texts.source(path)
+        except (TextUnknownError, UnreadableTextError) as error:
+            self._say(types.MessageType.Warning, f"[Server] '{action.title}' leaves a file out: {error}")
             return None
         if source is None or action.fix_all is None or _is_generated(path, source.text):
             return None

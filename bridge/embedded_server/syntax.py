@@ -8,7 +8,7 @@ understood", never "wrong", and the only conclusion drawn from it is to keep one
 """
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, cached_property
 
@@ -136,6 +136,17 @@ class Source:
     def is_directive(self, line: int) -> bool:
         """Whether a (zero-based) line looks like a preprocessor line."""
         return self.text[self.lines.starts[line] : self.lines.visible_end(line)].lstrip().startswith("#")
+
+    def has_directive(self, first: int, last: int) -> bool:
+        """Whether one of the lines from ``first`` to ``last`` looks like a preprocessor line."""
+        index = bisect_left(self._directive_lines, first)
+        return index < len(self._directive_lines) and self._directive_lines[index] <= last
+
+    @cached_property
+    def _directive_lines(self) -> list[int]:
+        return (
+            [line for line in range(self.lines.count) if self.is_directive(line)] if "#" in self.text else []
+        )
 
     @cached_property
     def protected_lines(self) -> frozenset[int]:

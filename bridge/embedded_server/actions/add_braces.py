@@ -9,9 +9,11 @@ Left alone: empty bodies (``while (x) ;``), stacked using, fixed and lock, anyth
 anything with preprocessor lines inside, and everything in a member that the grammar did not understand.
 """
 
-from collections import defaultdict
+from bisect import bisect_right
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from tree_sitter import Node
@@ -36,90 +38,156 @@ _KEYWORDS = {
 
 _STACKABLE = {"using_statement", "lock_statement", "fixed_statement"}  # only with their own kind
 
-_MEMBER_ENDS = {"declaration_list", "compilation_unit", "accessor_list"}
+_MEMBER_OWNERS = ("declaration_list", "compilation_unit", "accessor_list")
 
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body without braces: ``header_end`` is the character offset after the header's last token."""
+    """A body without braces; offsets are characters, ``header_end`` is the one after the header's last token."""
 
-    owner: Node
+    line_start: int  # where the statement begins, or the ``else if`` chain that it is a link of
+    owner_start: int
     header_end: int
     start: int
     end: int
     is_followed_by_keyword: bool  # an ``else``, or the ``while`` of a ``do``, comes after the body
 
 
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """A statement with at least one body that lacks braces and may get them."""
+
+    node: Node
+    bodies: tuple[_Body, ...]
+
+
 def offer(place: Place) -> Action | None:
     """The group of the action, when the place is in a statement with a body that lacks braces."""
-    statements = _statements(place.source)
+    source = place.source
+    statements = _statements(source)
     statement = _pointed_at(place, statements)
     if statement is None:
         return None
     children = [
         Action(
-            f"To this '{_KEYWORDS[statement.type]}' statement",
+            f"To this '{_KEYWORDS[statement.node.type]}' statement",
             "AddBraces",
-            run=lambda: Outcome(_edits(place.source, _bodies(place.source, statement))),
+            run=lambda: Outcome(_edits(source, statement.bodies)),
             fix_all=add_everywhere,
         )
     ]
     if len(statements) > 1:
-        everywhere = Action(
-            EVERYWHERE, "AddBraces", run=lambda: Outcome(add_everywhere(place.source, place.path))
-        )
+        everywhere = Action(EVERYWHERE, "AddBraces", run=lambda: Outcome(add_everywhere(source, place.path)))
         children.append(everywhere)
     return Action(TITLE, "AddBraces", children=tuple(children))
 
 
 def add_everywhere(source: Source, _path: Path) -> tuple[Edit, ...]:
     """The edits that give every body of the document its braces."""
-    return _edits(source, [body for statement in _statements(source) for body in _bodies(source, statement)])
+    return _edits(source, [body for statement in _statements(source) for body in statement.bodies])
 
 
-def _pointed_at(place: Place, statements: list[Node]) -> Node | None:
+def _pointed_at(place: Place, statements: tuple[_Statement, ...]) -> _Statement | None:
     """The innermost statement whose header or bare body holds the place, else the first whose keyword is selected."""
-    lacking = {statement.id for statement in statements}
+    lacking = {statement.node.id: statement for statement in statements}
     node: Node | None = place.source.node_at(place.start, place.end)
     while (
         node is not None and node.type != "block"
     ):  # beyond a block the caller does not point at the statement
-        if node.id in lacking and place.start <= list(_bodies(place.source, node))[-1].end:
-            return node
+        found = lacking.get(node.id)
+        if found is not None and place.start <= found.bodies[-1].end:
+            return found
         node = node.parent
-    selected = (node for node in statements if place.start <= place.source.start(node) <= place.end)
+    selected = (found for found in statements if place.start <= found.bodies[0].owner_start <= place.end)
     return next(selected, None)
 
 
-def _statements(source: Source) -> list[Node]:
-    return [
-        node
-        for node in nodes_of_types(source, _KEYWORDS)
-        if any(_bodies(source, node)) and _may_change(source, node)
-    ]
+@lru_cache(maxsize=4)  # a text is asked about many times in a row: listed at places, resolved, fixed
+def _statements(source: Source) -> tuple[_Statement, ...]:
+    """The statements of the document that can get braces, in the order of the text.
+
+    A node's way up costs as many steps as it is deep, so for long ``else if`` chains everything that depends on what
+    is further out is found on the way down.
+    """
+    chain_starts: dict[int, int] = {}
+    found: list[_Statement] = []
+    is_safe = _Safety(source)
+    for node in nodes_of_types(source, _KEYWORDS):
+        start = source.start(node)
+        line_start = chain_starts.get(node.id, start)
+        alternative = node.child_by_field_name("alternative")
+        if alternative is not None and alternative.type == "if_statement":
+            chain_starts[alternative.id] = line_start
+        bodies = tuple(_bodies(source, node, start, line_start))
+        if bodies and is_safe(node):
+            found.append(_Statement(node, bodies))
+    return tuple(found)
 
 
-def _may_change(source: Source, statement: Node) -> bool:
-    node: Node = statement
-    while node.parent is not None and node.parent.type not in _MEMBER_ENDS:
-        node = node.parent
-        if node.type == "interpolated_string_expression":
+class _Safety:
+    """Whether a statement may be touched; asked in the order of the text."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._interpolated = _outermost(nodes_of_types(source, ["interpolated_string_expression"]))
+        self._owners = deque(nodes_of_types(source, _MEMBER_OWNERS) if source.root.has_error else ())
+        self._open_owners: list[Node] = []
+
+    def __call__(self, statement: Node) -> bool:
+        lines = self._source.lines
+        first = lines.line_of(self._source.start(statement))
+        last = lines.line_of(self._source.end(statement))
+        return (
+            not self._source.has_directive(first, last)
+            and not _covered(self._interpolated, statement)
+            and not self._is_in_misunderstood_member(statement)
+        )
+
+    def _is_in_misunderstood_member(self, statement: Node) -> bool:
+        while self._owners and self._owners[0].start_byte <= statement.start_byte:
+            self._open_owners.append(self._owners.popleft())
+        while self._open_owners and self._open_owners[-1].end_byte <= statement.start_byte:
+            self._open_owners.pop()
+        if not self._open_owners:
             return False
-    first, last = source.lines.line_of(source.start(statement)), source.lines.line_of(source.end(statement))
-    return not node.has_error and not any(source.is_directive(line) for line in range(first, last + 1))
+        members = self._open_owners[-1].children
+        index = bisect_right(members, statement.start_byte, key=lambda member: member.start_byte) - 1
+        return members[index].has_error
 
 
-def _bodies(source: Source, statement: Node) -> Iterator[_Body]:
+def _outermost(nodes: list[Node]) -> list[Node]:
+    kept: list[Node] = []
+    for node in nodes:
+        if not kept or node.start_byte >= kept[-1].end_byte:
+            kept.append(node)
+    return kept
+
+
+def _covered(nodes: list[Node], inner: Node) -> bool:
+    index = bisect_right(nodes, inner.start_byte, key=lambda node: node.start_byte) - 1
+    return index >= 0 and inner.end_byte <= nodes[index].end_byte
+
+
+def _bodies(source: Source, statement: Node, start: int, line_start: int) -> Iterator[_Body]:
     """The bare bodies that belong to this statement itself (an ``else if`` is a statement of its own)."""
+    parts = statement.children
     for body in _embedded(statement):
-        before, after = _token_before(body), body.next_sibling
-        if body.type in {"block", "empty_statement"} or before is None:
+        index = parts.index(body)
+        before = next((part for part in reversed(parts[:index]) if part.type != "comment"), None)
+        if before is None or body.type in {"block", "empty_statement"}:
             continue
         if body.type == statement.type and body.type in _STACKABLE:
             continue
         if before.type == "else" and body.type == "if_statement":
             continue
-        yield _Body(statement, source.end(before), source.start(body), source.end(body), after is not None)
+        yield _Body(
+            line_start,
+            start,
+            source.end(before),
+            source.start(body),
+            source.end(body),
+            index + 1 < len(parts),
+        )
 
 
 def _embedded(statement: Node) -> list[Node]:
@@ -131,13 +199,6 @@ def _embedded(statement: Node) -> list[Node]:
     else:
         found = [statement.child_by_field_name("body")]
     return [node for node in found if node is not None]
-
-
-def _token_before(body: Node) -> Node | None:
-    node = body.prev_sibling
-    while node is not None and node.type == "comment":
-        node = node.prev_sibling
-    return node
 
 
 @dataclass(slots=True)
@@ -153,7 +214,7 @@ def _edits(source: Source, bodies: Iterable[_Body]) -> tuple[Edit, ...]:
     closing: defaultdict[int, _Closing] = defaultdict(_Closing)
     # Innermost first: of two bodies that end together, the inner one begins later.
     for body in sorted(bodies, key=lambda body: (body.end, -body.start)):
-        indent = source.indentation(source.lines.line_of(source.start(body.owner)))
+        indent = source.indentation(source.lines.line_of(body.owner_start))
         if _is_below_header(source, body):
             _close_below(source, body, indent, closing)
             opening.append(_open_below(source, body, indent))
@@ -173,21 +234,14 @@ def _is_below_header(source: Source, body: _Body) -> bool:
 
 
 def _has_own_lines(source: Source, body: _Body) -> bool:
-    """Whether the statement begins its line and nothing foreign follows the body on its line."""
+    """Whether the statement begins its line and nothing foreign follows the body on its line.
+
+    ``} else if`` and a second ``else if`` on one line count as the start of a line: their chain begins one.
+    """
     rest = source.rest_of_line(body.end)
-    return source.starts_line(_chain_start(source, body.owner)) and (
+    return source.starts_line(body.line_start) and (
         not rest or _is_comment(rest) or body.is_followed_by_keyword
     )
-
-
-def _chain_start(source: Source, statement: Node) -> int:
-    """Where an ``else if`` chain begins, so that ``} else if`` and ``else if`` count as the start of a line."""
-    node = statement
-    while node.parent is not None and node.parent.type == "if_statement":
-        if node.parent.child_by_field_name("alternative") != node:
-            break
-        node = node.parent
-    return source.start(node)
 
 
 def _open_below(source: Source, body: _Body, indent: str) -> Edit:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.embedded_server.documents import Change, Documents, TextUnknownError
+from bridge.embedded_server.documents import Change, Documents, TextUnknownError, UnreadableTextError
 from transactions.text import Position
 
 
@@ -56,14 +56,32 @@ def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path, data: bytes) -
 
 
 @pytest.mark.parametrize("data", [b"\xff\xfea", b"a\0b"], ids=["half a unit", "binary"])
-def test_what_is_no_text_has_none(tmp_path: Path, data: bytes) -> None:
+def test_what_is_no_text_is_refused_by_name(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "A.cs"
     path.write_bytes(data)
-    assert Documents().source(path) is None
+    with pytest.raises(UnreadableTextError, match=r"A\.cs"):
+        Documents().source(path)
 
 
-def test_a_folder_has_no_text(tmp_path: Path) -> None:
-    assert Documents().source(tmp_path) is None
+def test_a_folder_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableTextError):
+        Documents().source(tmp_path)
+
+
+def test_a_file_of_absurd_size_is_not_parsed(tmp_path: Path) -> None:
+    path = tmp_path / "A.cs"
+    with path.open("wb") as file:
+        file.truncate(17 * 1024 * 1024)
+    with pytest.raises(UnreadableTextError):
+        Documents().source(path)
+
+
+def test_a_copy_keeps_its_texts_when_the_original_goes_on() -> None:
+    documents, path = Documents(), Path("/nowhere/A.cs")
+    documents.open(path, "before")
+    copy = Documents(documents.open_texts)
+    documents.open(path, "after")
+    assert copy.text(path) == "before"
 
 
 def test_changes_apply_one_after_the_other_in_utf16() -> None:

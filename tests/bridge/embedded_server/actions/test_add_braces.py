@@ -99,10 +99,17 @@ def test_emoji_before_the_statement_do_not_shift_the_braces() -> None:
 
 
 def test_errors_in_one_member_leave_the_others_their_braces() -> None:
-    text = "class C\n{\n    void M() { if (a) b(; }\n    void N()\n    {\n        if (a)\n            b();\n    }\n}\n"
-    source = Source(text)
-    if source.root.children[0].type == "class_declaration":  # as the grammar recovers here
-        assert "        {\n            b();\n        }\n" in everywhere(text)
+    bare = "        if (a)\n            b();\n"
+    text = f"class C\n{{\n    void M()\n    {{\n{bare}        c(;\n    }}\n    void N()\n    {{\n{bare}    }}\n}}\n"
+    assert Source(text).error_count == 1
+    before, _, after = text.rpartition(bare)
+    assert everywhere(text) == before + bare.replace("\n", "\n        {\n", 1) + "        }\n" + after
+
+
+def test_a_long_chain_is_answered_quickly_and_in_full() -> None:
+    chain = "if (a) b();\n" + "else if (a) b();\n" * 1000
+    result = everywhere(in_method(chain))
+    assert result.count("{") == 2 + 1001
 
 
 TWO = code(
