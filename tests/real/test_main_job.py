@@ -131,7 +131,6 @@ ODD_FILES = {
     "CrLfFile.cs": ATTRIBUTE,
     "MixedEol.cs": ATTRIBUTE,
     "NoFinalNewline.cs": ATTRIBUTE,
-    "Tabs.cs": ATTRIBUTE,
     "BomFile.cs": USINGS,
     "Emoji.cs": USINGS,
     "Utf16File.cs": USINGS,
