@@ -23,7 +23,7 @@ from bridge.projects import Document
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import ActionListing, ServerAction
-from lsp_client.errors import ResponseError, ServerGone
+from lsp_client.errors import RequestTimedOut, ResponseError, ServerGone
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.messages import WorkspaceEdit
 from lsp_client.session import Session
@@ -59,11 +59,12 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
     """
     text = readable_text(workspace, document.path)
 
-    async def question(session: Session) -> ActionListing:
+    async def question(session: Session) -> Offer:
+        generation = workspace.supervisor.generation
         async with _listed(session, document.path, text, place) as listing:
-            return listing
+            return Offer(listing, generation)
 
-    return Offer(await ask(workspace, question), workspace.supervisor.generation)
+    return await ask(workspace, question)
 
 
 @asynccontextmanager
@@ -91,6 +92,9 @@ async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]])
             deaths += 1
             if deaths == READ_ATTEMPTS:
                 raise
+        except RequestTimedOut:
+            workspace.doubt_server()
+            raise
         except ResponseError as error:
             modified += 1
             if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Structure, read_structure, transitive_references
-from bridge.restore import Restorer
+from bridge.restore import Restorer, unrestored
 from bridge.solutions import write_generated_solution
 from bridge.state_directory import StateDirectory
 from lsp_client.dialects.base import LoadReport, LoadTarget
@@ -148,8 +149,12 @@ class Loader:
             embedded_command=EMBEDDED_COMMAND,
         )
 
-    async def look(self, request: LoadRequest, tell: ProgressSink = to_nobody) -> Load:
+    async def look(
+        self, request: LoadRequest, tell: ProgressSink = to_nobody, *, again: bool = False
+    ) -> Load:
         """Read the projects, restore them when that is due and allowed, and record every input.
+
+        A restore that failed before is tried again only when a person asked for it (``again``).
 
         Raises ``BridgeError`` (``WorkspaceLoadFailed``, ``WorkspaceNotSupported``, ``WorkspaceProjectOutsideRoot``,
         ``WorkspaceMsBuildPropertiesInvalid``) and ``PathRefused``.
@@ -158,7 +163,9 @@ class Loader:
         notes: list[LoadDiagnostic] = []
         if request.dotnet is not None:
             restorer = self._restorers.setdefault(request.dotnet, Restorer(request.dotnet))
-            structure = await self._restored(request, restorer, structure, notes, Stage(tell, 20, 50))
+            structure = await self._restored(
+                request, restorer, structure, notes, Stage(tell, 20, 50), again=again
+            )
         _require_usable(request, structure)
         notes += _structure_notes(structure)
         return Load(structure, await _captured(structure), tuple(notes))
@@ -226,9 +233,16 @@ class Loader:
         structure: Structure,
         notes: list[LoadDiagnostic],
         stage: Stage,
+        *,
+        again: bool,
     ) -> Structure:
-        pending = await to_thread.run_sync(restorer.pending, structure)
+        pending = await to_thread.run_sync(partial(restorer.pending, structure, retry=again))
         if not pending:
+            missing = await to_thread.run_sync(unrestored, structure)
+            if missing:
+                names = ", ".join(path.name for path in missing[:5])
+                message = f"Packages of {len(missing)} projects are not all there, and restoring them failed before: {names}."
+                notes.append(LoadDiagnostic("WorkspaceRestoreFailed", "Error", message))
             return structure
         if self._options.restore == "never":
             names = ", ".join(f"{path.name} ({why})" for path, why in sorted(pending.items())[:5])

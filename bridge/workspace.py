@@ -90,6 +90,7 @@ class Workspace:
         self._reload_owed = False
         self._owed_to = supervisor.generation
         self._server_turn = anyio.Lock()
+        self._server_doubted = False
 
     @property
     def path(self) -> Path:
@@ -274,7 +275,7 @@ class Workspace:
 
     async def reload(self, tell: ProgressSink = to_nobody) -> None:
         """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
-        self.load = await self._loader.look(self.request, tell)
+        self.load = await self._loader.look(self.request, tell, again=True)
         await self._reload_server(tell)
         self._begin_epoch()
 
@@ -283,10 +284,17 @@ class Workspace:
     async def ready_session(self) -> Session:
         """The server, told everything it is owed and shown exactly the current texts.  Needs a lease."""
         async with self._server_turn:
+            if self._server_doubted:
+                self._server_doubted = False
+                await self.supervisor.doubt()
             session = await self.supervisor.session()
             session = await self._pay(session)
             await session.synchronise(self.server_view())
             return session
+
+    def doubt_server(self) -> None:
+        """A question was not answered in time.  The next one first finds out whether the server is deaf for good."""
+        self._server_doubted = True
 
     def server_view(self) -> DocumentView:
         """The differences to the disk that the server must see."""
