@@ -233,8 +233,11 @@ async def test_all_who_wait_are_answered_when_the_server_dies(tmp_path: Path, mo
         assert session.pending_request_count == 0
 
 
-async def test_a_server_that_cannot_come_back_is_reported_and_tried_again_when_asked(tmp_path: Path) -> None:
+async def test_a_server_that_cannot_come_back_is_reported_and_tried_again_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The program is gone when the server dies, and there again later."""
+    monkeypatch.setattr("lsp_client.supervisor.RESTART_DELAYS", (0.0, 0.05, 0.1))
     program = tmp_path / "server"
     program.symlink_to(sys.executable)
     launch = ServerLaunch(ROSLYN, (str(program), "-I", "-S", str(SERVER), '{"mode": "roslyn"}'), "test")
