@@ -154,7 +154,8 @@ class Connection:
         self._decoder = FrameDecoder(max_body_bytes)
         self._outbox = Outbox()
         self._pending = PendingRequests()
-        self._answering: dict[bytes, anyio.CancelScope] = {}
+        self._answering: dict[bytes, anyio.CancelScope] = {}  # by id, for the peer's cancel notices
+        self._answering_count = 0  # not the length of the table: a peer may use an id twice
         self._gone: ServerGone | None = None
         self._gone_event = anyio.Event()
 
@@ -166,7 +167,7 @@ class Connection:
     @property
     def answering_count(self) -> int:
         """How many requests of the peer have not been answered yet."""
-        return len(self._answering)
+        return self._answering_count
 
     @property
     def ended(self) -> ServerGone | None:
@@ -302,11 +303,12 @@ class Connection:
             self._take_answer(envelope)
         elif envelope.id is UNSET:
             self._take_notification(envelope.method, envelope.params)
-        elif len(self._answering) >= MAX_UNANSWERED:
+        elif self._answering_count >= MAX_UNANSWERED:
             raise ProtocolViolation(f"it has {MAX_UNANSWERED} requests open and takes no answers")
         else:
             scope = anyio.CancelScope()
             self._answering[_id_key(envelope.id)] = scope
+            self._answering_count += 1
             tasks.start_soon(self._answer, envelope.id, envelope.method, envelope.params, scope)
             await anyio.lowlevel.checkpoint()  # lets the handler begin before the next message is looked at
 
@@ -346,7 +348,9 @@ class Connection:
                 message = await self._outcome(request_id, method, params)
             await self._send_answer(message, request_id).finished.wait()
         finally:
-            self._answering.pop(_id_key(request_id), None)
+            self._answering_count -= 1
+            if self._answering.get(_id_key(request_id)) is scope:
+                del self._answering[_id_key(request_id)]
 
     async def _outcome(self, request_id: Raw, method: str, params: Raw) -> Struct:
         try:

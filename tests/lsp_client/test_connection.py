@@ -658,6 +658,17 @@ async def test_a_request_of_the_peer_that_it_cancels_is_answered_as_cancelled(tm
         assert peer.notifications[0][0] == "test/received"
 
 
+async def test_two_requests_of_the_peer_under_one_id_are_both_answered(tmp_path: Path) -> None:
+    async def answer(method: str, params: msgspec.Raw) -> object:
+        await anyio.lowlevel.checkpoint()
+        return method
+
+    steps = (s.ask(1, "a"), s.ask(1, "b"), s.expect_answer(1), s.expect_answer(1), s.report())
+    async with talk(tmp_path, *steps, on_request=answer) as peer:
+        assert [message["result"] for message in await peer.report()] == ["a", "b"]
+        assert peer.connection.answering_count == 0
+
+
 async def test_a_peer_that_asks_without_end_and_takes_no_answers_loses_the_channel(tmp_path: Path) -> None:
     asked = b'{"id":1,"method":"m"}'
     flood = b"".join(
