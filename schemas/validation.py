@@ -146,13 +146,11 @@ def _problem(model: type[BaseModel], detail: ErrorDetails, *, tell_known: bool) 
     subject = f"'{field}'" if field else "The request"
     if kind == "missing":
         return Problem(field, f"{subject} is missing.")
-    context = detail.get("ctx", {})
-    given = _shown(detail["input"])
     if kind == "literal_error":
         return _not_a_choice(field, _choices(model, location), detail["input"])
     expected = _EXPECTED.get(kind)
-    wanted = expected.format(**context) if expected is not None else _as_clause(detail["msg"])
-    return Problem(field, f"{subject} must be {wanted}, not {given}.")
+    wanted = _as_clause(detail["msg"]) if expected is None else expected.format(**detail.get("ctx", {}))
+    return Problem(field, f"{subject} must be {wanted}, not {_shown(detail['input'])}.")
 
 
 _EXPECTED: Final[Mapping[str, str]] = {

@@ -23,7 +23,6 @@ Models are built on first use (``defer_build``): a process that never calls a to
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from pydantic import (
@@ -88,7 +87,10 @@ class NullMeans:
 
 
 class _AnyText:
-    """Lets text with lone surrogates into an answer, for ``scrubbed`` to mend; a plain ``str`` refuses it."""
+    """Lets text with lone surrogates into an answer, for ``scrubbed`` to mend.
+
+    Whether pydantic's own text does depends on its other constraints, so this does not ask it.
+    """
 
     def __get_pydantic_core_schema__(
         self, source: object, handler: GetCoreSchemaHandler
@@ -111,10 +113,9 @@ def _whole_number(value: object) -> object:
 
 
 _INTEGRAL: Final[BeforeValidator] = BeforeValidator(_whole_number)
-_LEFT_OUT: Final[Callable[[object], bool]] = _is_none
 
-Omittable: TypeAlias = Annotated[T | None, _NotNull(), Field(exclude_if=_LEFT_OUT)]
-OrNull: TypeAlias = Annotated[T | None, Field(exclude_if=_LEFT_OUT)]
+Omittable: TypeAlias = Annotated[T | None, _NotNull(), Field(exclude_if=_is_none)]
+OrNull: TypeAlias = Annotated[T | None, Field(exclude_if=_is_none)]
 Given: TypeAlias = Annotated[T, _Given()]
 
 ListOf: TypeAlias = Annotated[list[T], Field(fail_fast=True)]
