@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from lsp_client import process as process_module
-from lsp_client.framing import FrameDecoder
+from lsp_client.framing import FrameDecoder, encode_frame
 from lsp_client.messages import decode
 from lsp_client.process import STDERR_TAIL_BYTES, ServerProcess, spawn
 from tests.lsp_client.talks import BOUND, talk
@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the guard of the whole tree needs Linux"),
 ]
 
-GONE_BOUND = 5.0
+GONE_BOUND = 10.0
 """Seconds after which nothing of a killed tree may be there; it takes some hundredths."""
 
 
@@ -149,10 +149,13 @@ async def test_the_exit_code_is_the_servers(tmp_path: Path, source: str, code: i
 
 @pytest.mark.parametrize("detached", [False, True])
 async def test_what_a_server_leaves_behind_when_it_ends_is_killed(tmp_path: Path, detached: bool) -> None:
-    command = s.peer_command(tmp_path, s.spawn_child(detached=detached), s.exit_with(0))
+    command = s.peer_command(tmp_path, s.spawn_child(detached=detached), s.expect("test/go"), s.exit_with(0))
     async with running(command, tmp_path) as server:
         child = await grandchild(server)
+        await server.stdin.send(encode_frame(b'{"method":"test/go"}'))
         await child.gone()
+        with anyio.fail_after(BOUND):
+            await server.wait()
         assert server.returncode == 0
 
 
@@ -222,7 +225,7 @@ async def test_a_wedged_server_is_killed_with_all_it_started_within_the_bounds(
 
         before = time.monotonic()
         await peer.process.stop(shutdown)
-        assert time.monotonic() - before < 2
+        assert time.monotonic() - before < 4  # the bounds as they stand sum up to 8
         assert peer.process.returncode == -signal.SIGKILL
         assert not any(child.lives() for child in children)
         assert (await peer.end()).exit_code == -signal.SIGKILL
@@ -281,7 +284,7 @@ async def test_a_cancelled_block_leaves_no_server_and_takes_no_longer_than_any_o
     assert scope.cancelled_caught
     await watched.gone()
     assert server.returncode == 0
-    assert time.monotonic() - before < process_module.EXIT_WAIT
+    assert time.monotonic() - before < process_module.KILL_WAIT  # nothing had to wait for a bound
 
 
 async def test_kill_ends_the_tree_at_once(tmp_path: Path) -> None:
