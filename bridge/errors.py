@@ -27,6 +27,10 @@ from lsp_client import failures
 from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
 from transactions.errors import CommitFailed, TransactionError
 
+LAST_LINES = 5
+LONGEST_LAST_WORDS = 1000
+"""How much of a dead server's stderr an answer repeats: lines, and characters of them."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -223,4 +227,11 @@ def _server_words(error: LanguageServerError) -> str:
         return f"The language server ended: {error}. It is started anew for the next request."
     if isinstance(error, RequestTimedOut):
         return f"The language server did not answer {error.method} within {error.seconds:g} s."
-    return str(error)
+    last_words = getattr(error, "stderr_tail", "")
+    return f"{error}{_excerpt(last_words)}"
+
+
+def _excerpt(last_words: str) -> str:
+    """The end of what a server said on stderr: the reason is mostly in its last lines."""
+    lines = [line.strip() for line in last_words.splitlines() if line.strip()][-LAST_LINES:]
+    return f" Its last words: {' | '.join(lines)[-LONGEST_LAST_WORDS:]}" if lines else ""
