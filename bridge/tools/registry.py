@@ -20,6 +20,9 @@ from schemas.catalog import CATALOG
 from schemas.validation import InvalidArguments, validate
 from schemas.wire import Request
 
+LONGEST_MESSAGE = 4000
+"""Characters of a refusal; the beginning and the end say what was wrong."""
+
 Tool = Callable[[Workbench, Request, CallContext], Awaitable[Outcome]]
 
 
@@ -94,7 +97,16 @@ _CONTINUATIONS: Mapping[str, Callable[[Continuation], envelope.Continuation]] = 
 
 
 def _refusal(failure: Failure) -> Answer:
+    message = _shortened(failure.message)
     continuation = failure.continuation
     shaped = None if continuation is None else _CONTINUATIONS[continuation.kind](continuation)
-    body = envelope.failure(failure.code, failure.message, shaped, failure.correlation_id)
-    return Answer(body, f"{failure.code}: {failure.message}", is_error=True)
+    body = envelope.failure(failure.code, message, shaped, failure.correlation_id)
+    return Answer(body, f"{failure.code}: {message}", is_error=True)
+
+
+def _shortened(message: str) -> str:
+    """A refusal may quote its caller, and callers may send megabytes."""
+    if len(message) <= LONGEST_MESSAGE:
+        return message
+    half = LONGEST_MESSAGE // 2
+    return f"{message[:half]} … {message[-half:]}"
