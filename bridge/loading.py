@@ -167,7 +167,7 @@ class Loader:
                 request, restorer, structure, notes, Stage(tell, 20, 50), again=again
             )
         _require_usable(request, structure)
-        notes += _structure_notes(structure)
+        notes += [*_property_notes(request), *_structure_notes(structure)]
         return Load(structure, await _captured(structure), tuple(notes))
 
     async def capture_again(self, load: Load) -> Load:
@@ -209,7 +209,10 @@ class Loader:
     ) -> Load:
         """The same load in a new server process."""
         supervisor.on_progress = Stage(tell, 50, 100)
-        report = await supervisor.reload(self.target(request, load), request.environment)
+        try:
+            report = await supervisor.reload(self.target(request, load), request.environment)
+        finally:
+            supervisor.on_progress = None  # whoever watched this load is not there for later ones
         return load.reported(report)
 
     async def _read(self, request: LoadRequest, stage: Stage) -> Structure:
@@ -292,12 +295,17 @@ def _require_target_framework(request: LoadRequest, structure: Structure) -> Non
     """A server that chooses a framework itself must not be believed to have taken the caller's."""
     wanted = request.properties.target_framework
     dialect = request.launch.dialect
-    if wanted is None or dialect.supports_target_framework:
+    if wanted is None or (dialect.supports_target_framework and not dialect.syntax_only):
         return
     if dialect.syntax_only:
-        raise BridgeError(
-            "WorkspaceMsBuildPropertiesInvalid", f"{dialect.display_name} does not evaluate projects."
-        )
+        others = sorted({p.path.name for p in structure.projects if p.target_framework != wanted})
+        if others:
+            raise BridgeError(
+                "WorkspaceMsBuildPropertiesInvalid",
+                f"{dialect.display_name} does not evaluate projects, so {wanted} cannot be promised for "
+                f"{', '.join(others)}.",
+            )
+        return
     # The environment sets the property, so every project that lets it be set reports the wanted framework. What
     # counts is what the project files allow: only where that is one framework, the server's own choice is the same.
     several = sorted(
@@ -310,6 +318,16 @@ def _require_target_framework(request: LoadRequest, structure: Structure) -> Non
             f"{dialect.display_name} chooses the target framework itself, so {wanted} cannot be promised for "
             f"{', '.join(several or others)}. Open the workspace without targetFramework, or with the Roslyn server.",
         )
+
+
+def _property_notes(request: LoadRequest) -> list[LoadDiagnostic]:
+    """Properties without an effect are said: an agent would take the answers for those of another build."""
+    if not request.launch.dialect.syntax_only or request.properties == MsBuildProperties():
+        return []
+    message = (
+        f"{request.launch.dialect.display_name} does not evaluate projects: msBuildProperties have no effect."
+    )
+    return [LoadDiagnostic("WorkspacePropertiesWithoutEffect", "Warning", message)]
 
 
 def _structure_notes(structure: Structure) -> list[LoadDiagnostic]:
