@@ -105,7 +105,10 @@ class Workbench:
         load = await self._loader.look(request, tell)
         supervisor = self._loader.supervise(request, load)
         supervisor.on_progress = Stage(tell, 50, 100)
-        await self._servers.start(_keep, supervisor)
+        try:
+            await self._servers.start(_keep, supervisor)
+        finally:
+            supervisor.on_progress = None  # whoever watched this load is not there for later ones
         try:
             report = (await supervisor.session()).load_report
             workspace = Workspace(
@@ -167,7 +170,7 @@ class Workbench:
 
         Raises ``WorkspaceNotOpen`` and the selector's codes.
         """
-        given = {} if selector is None else selector.model_dump(exclude_none=True, by_alias=False)
+        given = {} if selector is None else selector.model_dump(exclude_none=True)
         if not self._workspaces:
             raise BridgeError("WorkspaceNotOpen", "No workspace is open.")
         if selector is None:
@@ -184,10 +187,8 @@ class Workbench:
         named = {member: self._named(member, value) for member, value in given.items()}
         missing = [member for member, found in named.items() if found is None]
         if missing:
-            raise BridgeError(
-                "WorkspaceSelectorNotFound",
-                f"No open workspace with {', '.join(f'{m} {given[m]!r}' for m in missing)}.",
-            )
+            wanted = ", ".join(f"{member} {given[member]!r}" for member in missing)
+            raise BridgeError("WorkspaceSelectorNotFound", f"No open workspace with {wanted}.")
         found = {w.id: w for w in named.values() if w is not None}
         if len(found) > 1:
             raise BridgeError(
@@ -196,14 +197,15 @@ class Workbench:
         return next(iter(found.values()))
 
     def _named(self, member: str, value: str) -> Workspace | None:
-        def holds(workspace: Workspace) -> bool:
-            if member == "path":
-                return Path(value) in (workspace.path, workspace.path.parent) or workspace.path == _real(
-                    value
-                )
-            return value == (workspace.id if member == "workspace_id" else workspace.alias)
-
-        return next((w for w in self.workspaces if holds(w)), None)
+        if member == "workspaceId":
+            return self._workspaces.get(value)
+        if member == "alias":
+            return next((w for w in self.workspaces if w.alias == value), None)
+        given, real = Path(value), _real(value)
+        exact = next((w for w in self.workspaces if w.path in (given, real)), None)
+        # A folder stands for the one workspace in it, as it did when that was opened.
+        inside = [w for w in self.workspaces if w.path.parent in (given, real)]
+        return exact or (inside[0] if len(inside) == 1 else None)
 
     def _require_still_open(self, workspace: Workspace) -> None:
         if workspace.id not in self._workspaces:
@@ -211,8 +213,15 @@ class Workbench:
 
     @asynccontextmanager
     async def reading(self, workspace: Workspace) -> AsyncIterator[None]:
-        """A reader's lease on a workspace that is still open."""
+        """A reader's lease on an up-to-date workspace that is still open."""
         async with workspace.reading():
+            self._require_still_open(workspace)
+            yield
+
+    @asynccontextmanager
+    async def looking(self, workspace: Workspace) -> AsyncIterator[None]:
+        """A reader's lease on a workspace that is still open; the disk is not looked at."""
+        async with workspace.leases.shared():
             self._require_still_open(workspace)
             yield
 
@@ -236,8 +245,7 @@ class Workbench:
     async def start_transaction(self, workspace: Workspace) -> None:
         """Claim the process's transaction slot for ``workspace``."""
         async with self.holding(workspace):
-            if workspace.transaction is None:
-                await workspace.settle()
+            await workspace.settle()
             self._require_owner(workspace)
             if workspace.transaction is not None:
                 raise BridgeError("TransactionAlreadyActive", f"{workspace.name} has a transaction already.")
@@ -308,14 +316,23 @@ async def _keep(supervisor: Supervisor, *, task_status: TaskStatus[None]) -> Non
 def _real(path: str) -> Path:
     """A path as ``locate`` would spell it; links in its folder resolved."""
     given = Path(path)
-    return given.parent.resolve() / given.name if given.is_absolute() else given
+    if not given.is_absolute() or "\0" in path:
+        return given
+    return given.parent.resolve() / given.name
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name that no file system takes
+        return False
 
 
 def _workspace_root(located: Path, given: Path | None) -> Path:
     """The root: the given one, else the nearest Git work tree, else the folder of the loaded file."""
     if given is None:
         return next((p for p in located.parents if (p / ".git").exists()), located.parent)
-    if not given.is_absolute() or not given.is_dir():
+    if not given.is_absolute() or not _is_folder(given):
         raise BridgeError(
             "WorkspaceRootInvalid", f"The workspaceRoot {given} is no existing absolute directory."
         )

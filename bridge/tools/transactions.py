@@ -31,7 +31,7 @@ async def preview_transaction(
 ) -> Outcome:
     """Everything staged, against the disk as loaded; works in a conflicted transaction and moves nothing."""
     workspace = workbench.select(request.workspace)
-    async with workspace.leases.shared():
+    async with workbench.looking(workspace):
         transaction = workspace.require_transaction()
         changes = transaction.changes()
         if request.include_diff and request.document is None:

@@ -93,7 +93,7 @@ async def reload_workspace(
 ) -> Outcome:
     """Load anew; always possible without a transaction."""
     workspace = workbench.select(request.workspace)
-    async with workspace.leases.exclusive():
+    async with workbench.holding(workspace):
         if workspace.transaction is not None:
             conflicted = workspace.state is State.TRANSACTION_CONFLICTED
             raise BridgeError(
