@@ -85,9 +85,8 @@ async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]])
     """Put a question that only reads; once more when the server died, or when it says that the text has moved."""
     deaths = modified = 0
     while True:
-        session = await workspace.ready_session()
         try:
-            return await question(session)
+            return await question(await workspace.ready_session())
         except ServerGone:
             deaths += 1
             if deaths == READ_ATTEMPTS:

@@ -33,11 +33,12 @@ from bridge.options import Options
 from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
 from bridge.snapshots import SnapshotId, new_snapshot_id
+from bridge.solutions import PathRefused
 from bridge.states import Event, State, next_state
 from lsp_client.dialects.base import DocumentView, EventKind, FileEvent
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor
-from transactions.baseline import Baseline, ExternalChange
+from transactions.baseline import Baseline, ExternalChange, Inputs
 from transactions.overlay import FileChange, Overlay
 from transactions.text import SourceText
 from transactions.transaction import Transaction
@@ -91,6 +92,7 @@ class Workspace:
         self._owed_to = supervisor.generation
         self._server_turn = anyio.Lock()
         self._server_doubted = False
+        self._look_turn = anyio.Lock()
 
     @property
     def path(self) -> Path:
@@ -189,13 +191,22 @@ class Workspace:
 
     async def first_change(self) -> ExternalChange | None:
         """The first input that differs from what was loaded."""
-        changes = await to_thread.run_sync(self.load.inputs.changes)
+        changes = await self._changed_inputs(self.load.inputs)
         return changes[0] if changes else None
 
+    async def _changed_inputs(self, inputs: Inputs) -> tuple[ExternalChange, ...]:
+        # The manifest remembers what it saw, and readers run side by side: one look at a time.
+        async with self._look_turn:
+            return await to_thread.run_sync(inputs.changes)
+
     def note_change(self, change: ExternalChange) -> None:
-        """Record an external change: a conflict inside a transaction, out of date outside of one."""
-        self.external_change = change
-        self.state = next_state(self.state, Event.EXTERNAL_CHANGE)
+        """Record an external change: a conflict inside a transaction, out of date outside of one.
+
+        The first one counts: of two readers that see it side by side, the second has nothing to add.
+        """
+        if self.state in (State.READY, State.TRANSACTION_ACTIVE):
+            self.external_change = change
+            self.state = next_state(self.state, Event.EXTERNAL_CHANGE)
 
     async def note_conflict(self, paths: Sequence[Path]) -> None:
         """A commit found a target changed: the transaction is conflicted, whatever the inputs say."""
@@ -238,32 +249,38 @@ class Workspace:
 
         Raises ``WorkspaceOutOfDate`` when it cannot be read; the state then says so too.
         """
-        changes = await to_thread.run_sync(self.load.inputs.changes)
+        changes = await self._changed_inputs(self.load.inputs)
         try:
             await self._take_in(changes)
-        except BridgeError:
-            raise
-        except Exception as error:
-            if self.state is State.READY:
-                self.state = next_state(self.state, Event.EXTERNAL_CHANGE)
-            self.external_change = changes[0] if changes else self.external_change
+        except (BridgeError, PathRefused) as error:
+            if changes:
+                self.note_change(changes[0])
+            if self.state is State.OUT_OF_DATE:
+                self.state = next_state(self.state, Event.READ_FAILED)
             logger.warning("the change on disk could not be picked up", exc_info=error)
             raise BridgeError(
-                "WorkspaceOutOfDate", f"The change on disk could not be picked up: {error}"
+                "WorkspaceOutOfDate", f"The change on disk could not be picked up: {error.message}"
             ) from error
 
     async def _take_in(self, changes: Sequence[ExternalChange]) -> None:
-        touched = {change.path for change in changes}
-        only_texts = all(
-            change.kind == "Changed" and self.structure.documents_at(change.path) for change in changes
-        )
-        if not only_texts:
-            self.load = await self._loader.look(self.request)
-        else:
-            self.load = await self._loader.capture_again(self.load)
-        project_level = any(path.suffix.lower() != ".cs" for path in touched)
+        old = self.load
+        while True:
+            only_texts = self._are_texts(changes)
+            load = await (self._loader.capture_again(old) if only_texts else self._loader.look(self.request))
+            # What moved while we were reading is in the new load already, and the server must hear of it too.
+            changes = await self._changed_inputs(old.inputs)
+            if not only_texts or self._are_texts(changes):
+                break
+        self.load = load if old.report is None else load.reported(old.report)
+        project_level = any(change.path.suffix.lower() != ".cs" for change in changes)
         self._owe(_events_of(changes), reload=project_level)
         self._begin_epoch()
+
+    def _are_texts(self, changes: Sequence[ExternalChange]) -> bool:
+        """Whether nothing but the text of known documents has changed, so that the projects are what they were."""
+        return all(
+            change.kind == "Changed" and self.structure.documents_at(change.path) for change in changes
+        )
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
@@ -276,8 +293,10 @@ class Workspace:
     async def reload(self, tell: ProgressSink = to_nobody) -> None:
         """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
         self.load = await self._loader.look(self.request, tell, again=True)
-        await self._reload_server(tell)
+        # From here on the old state is gone, whatever becomes of the server; it still owes us its reload then.
+        self._owe((), reload=True)
         self._begin_epoch()
+        await self._reload_server(tell)
 
     # --- the server -------------------------------------------------------------------------------------------
 
@@ -367,7 +386,12 @@ class Workspace:
         self.references.clear()
         self._owe([FileEvent(change.path, _COMMIT_EVENTS[change.kind]) for change in changes])
         if any(change.kind != "Modified" for change in changes):
-            self.load = await self._loader.count_again(self.request, self.load)
+            try:
+                self.load = await self._loader.count_again(self.request, self.load)
+            except (
+                PathRefused
+            ) as error:  # written is written; the solution's own trouble shows at the next call
+                logger.warning("the documents could not be counted after a commit: %s", error.message)
 
 
 def _events_of(changes: Sequence[ExternalChange]) -> list[FileEvent]:
