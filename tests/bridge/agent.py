@@ -216,6 +216,11 @@ class Scene:
     root: Path
     solution: Path
 
+    @property
+    def workspace(self) -> Workspace:
+        """The one open workspace, from the inside."""
+        return self.agent.workspace
+
     def file(self, name: str) -> Path:
         """A file of the solution."""
         return self.root / name

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import anyio
 import msgspec
-from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 
 from lsp_client.connection import Connection
 from lsp_client.errors import MethodNotFound
@@ -175,8 +175,8 @@ class PlayedServer:
         """Whether a load comes to its end."""
         self._tasks = tasks
         self._socket = folder / "socket"
-        self._stream: SocketStream | None = None
-        self._connection: Connection | None = None
+        self._connections: list[Connection] = []
+        self._changed = anyio.Event()
 
     def install(self) -> None:
         """Write the command that the bridge starts."""
@@ -188,6 +188,16 @@ class PlayedServer:
         """End the newest process with ``kill -9``."""
         os.kill(self.processes[-1], signal.SIGKILL)
 
+    async def until(self, holds: Callable[[], object]) -> None:
+        """Wait until ``holds()``, looked at after every message."""
+        while not holds():
+            await self._changed.wait()
+
+    def _heard(self, method: str) -> None:
+        self.heard.append(method)
+        self._changed.set()
+        self._changed = anyio.Event()
+
     @property
     def listener_path(self) -> Path:
         return self._socket
@@ -198,8 +208,16 @@ class PlayedServer:
         credentials = raw.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         self.processes.append(struct.unpack("3i", credentials)[0])
         self.open = {}
-        connection = Connection(stream, stream, on_request=self._asked, on_notification=self._told)
-        self._stream, self._connection = stream, connection
+
+        def told(method: str, params: msgspec.Raw) -> None:
+            if method == "exit":
+                self._tasks.start_soon(stream.aclose)
+            elif method in ("solution/open", "project/open") and self.loads:
+                self._finish_load(connection)
+            self._told(method, params)
+
+        connection = Connection(stream, stream, on_request=self._asked, on_notification=told)
+        self._connections.append(connection)
         async with stream:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await connection.run()
@@ -233,7 +251,7 @@ class PlayedServer:
     # --- the wire ---------------------------------------------------------------------------------------
 
     async def _asked(self, method: str, params: msgspec.Raw) -> object:
-        self.heard.append(method)
+        self._heard(method)
         return await (self.answers.get(method) or self._usual(method))(params)
 
     def _usual(self, method: str) -> Handler:
@@ -249,11 +267,7 @@ class PlayedServer:
         return usual[method]
 
     def _told(self, method: str, params: msgspec.Raw) -> None:
-        self.heard.append(method)
         match method:
-            case "solution/open" | "project/open":
-                if self.loads:
-                    self.finish_load()
             case "textDocument/didOpen":
                 document = msgspec.json.decode(params, type=_OfDocument).text_document
                 self._require(uri_to_path(document.uri) not in self.open, f"{document.uri} opened twice")
@@ -264,16 +278,16 @@ class PlayedServer:
                 document = msgspec.json.decode(params, type=_OfDocument).text_document
                 self._require(uri_to_path(document.uri) in self.open, f"{document.uri} closed while closed")
                 self.open.pop(uri_to_path(document.uri), None)
-            case "exit":
-                assert self._stream is not None
-                self._tasks.start_soon(self._stream.aclose)
             case _:
                 pass
+        self._heard(method)
 
     def finish_load(self) -> None:
-        """Say that the load has ended."""
-        assert self._connection is not None
-        self._tasks.start_soon(self._connection.notify, "workspace/projectInitializationComplete")
+        """Say that the load of the newest process has ended."""
+        self._finish_load(self._connections[-1])
+
+    def _finish_load(self, connection: Connection) -> None:
+        self._tasks.start_soon(connection.notify, "workspace/projectInitializationComplete")
 
     def _require(self, holds: object, mistake: str) -> None:
         if not holds:
@@ -332,12 +346,19 @@ async def playing() -> AsyncIterator[PlayedServer]:
             server = PlayedServer(folder, tasks)
             server.install()
             listener = await anyio.create_unix_listener(server.listener_path)
-            async with listener:
-                tasks.start_soon(listener.serve, server.serve)
-                try:
-                    yield server
-                finally:
-                    tasks.cancel_scope.cancel()
+            tasks.start_soon(_serve, listener, server)
+            try:
+                yield server
+            finally:
+                tasks.cancel_scope.cancel()
         assert server.mistakes == []
     finally:
         shutil.rmtree(folder)
+
+
+async def _serve(listener: Listener[SocketStream], server: PlayedServer) -> None:
+    try:
+        await listener.serve(server.serve)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await listener.aclose()
