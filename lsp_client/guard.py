@@ -45,14 +45,12 @@ def main() -> None:
         return
     _let_go_of_the_pipes()
     _say(control, f"pid {server}")
-    status = _wait_for_an_end(server, control, wakeups)
-    if status is None:
-        status = _kill_everything(server, wakeups, subreaper=subreaper)
-        _say(control, f"exit {status}")
-    else:
-        _say(control, f"exit {status}")
-        if subreaper:
-            _kill_everything(server, wakeups, subreaper=True)
+    code = _wait_for_an_end(server, control, wakeups)
+    if code is not None:
+        _say(control, f"exit {code}")  # at once: killing what it left may take a moment
+    code_of_the_killed = _kill_everything(server, wakeups, subreaper=subreaper)
+    if code is None:
+        _say(control, f"exit {code_of_the_killed}")
 
 
 def _start(command: list[str], control: int) -> int | None:

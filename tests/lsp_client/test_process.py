@@ -6,6 +6,8 @@ given away again cannot be mistaken.
 
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import AsyncGenerator, Sequence
@@ -339,6 +341,29 @@ async def test_polite_signals_to_the_guard_do_not_take_the_server_away(tmp_path:
         with anyio.fail_after(BOUND):
             await server.stop()
         assert server.returncode == 0
+
+
+async def test_where_nothing_can_be_adopted_the_group_of_the_server_is_killed(tmp_path: Path) -> None:
+    """The guard as it is on a system without prctl: told that it is elsewhere, it must do without."""
+    elsewhere = "import runpy, sys; sys.platform = 'darwin'; runpy.run_path({!r}, run_name='__main__')"
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        command = ["sh", "-c", "sleep 1000 & sleep 1000 & echo $! $$; wait"]
+        wrapper = elsewhere.format(str(process_module._GUARD))
+        guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", wrapper, str(theirs.fileno()), *command],
+            stdout=subprocess.PIPE,
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        with guard:
+            assert guard.stdout is not None
+            watched = [Watched(int(pid)) for pid in guard.stdout.readline().split()]
+            ours.shutdown(socket.SHUT_WR)
+            for process in watched:
+                await process.gone()
+            assert guard.wait(GONE_BOUND) == 0
+        assert ours.recv(100) == b"pid %d\nexit -9\n" % watched[1].pid
 
 
 # --- the bridge dies --------------------------------------------------------------------------------------
