@@ -91,7 +91,8 @@ _WIDE_REFACTORINGS: Final = re.compile(r"^(?:Encapsulate fields?\b|Sort Usings$)
 """Refactorings that fit a caret as well as a whole document."""
 
 _PROJECT_IN_TEXT: Final = re.compile(r"'(?P<project>/[^'\n]*proj)'")
-_SOLUTION_FAILED: Final = re.compile(r"could not be loaded")
+_SOLUTION_FAILED: Final = re.compile(r"^(?:csharp-ls: )?Solution .*could not be loaded")
+"""Of the solution itself: MSBuild says the same of a single project, which the others do not suffer from."""
 _PROJECT_FAILED: Final = re.compile(
     r"^csharp-ls: msbuildWorkspace\.Diagnostics: (?:\[(?P<kind>\w+)\] )?(?P<text>.*)", re.DOTALL
 )

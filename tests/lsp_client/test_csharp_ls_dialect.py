@@ -173,6 +173,17 @@ def test_a_failed_solution_is_a_failure_although_its_message_is_only_information
     assert watch.failure == 'Solution "/w/X.slnx" could not be loaded: System.IO.FileNotFoundException: no'
 
 
+def test_a_project_that_could_not_be_loaded_does_not_fail_the_solution() -> None:
+    watch = LoadWatch()
+    text = (
+        "csharp-ls: msbuildWorkspace.Diagnostics: [Failure] Msbuild failed when processing the file '/w/X/X.csproj' "
+        "with message: The project file could not be loaded. Name cannot begin with the '<' character."
+    )
+    hear(watch, "window/logMessage", {"type": 3, "message": text})
+    assert watch.failure is None
+    assert [(m.severity, m.project) for m in watch.messages] == [("error", Path("/w/X/X.csproj"))]
+
+
 @pytest.mark.parametrize(("kind", "severity"), [("Failure", "error"), ("Warning", "warning")])
 def test_the_trouble_of_a_project_is_told_with_its_path(kind: str, severity: str) -> None:
     watch = LoadWatch()
