@@ -58,14 +58,14 @@ def identity(workspace: Workspace) -> workspaces.WorkspaceIdentity:
 
 
 def language_server(workspace: Workspace) -> workspaces.LanguageServer:
-    """Who answers for a workspace."""
+    """Who answers for a workspace; a stand-in is called one as soon as it has said so."""
     dialect = workspace.request.launch.dialect
     session = workspace.supervisor.ready_session
     return workspaces.LanguageServer(
-        name=dialect.display_name,
+        name=session.server_name if session else dialect.display_name,
         version=session.server_version if session else None,
         dialect=dialect.name,
-        limits=dialect.limits,
+        limits=session.limits if session else dialect.limits,
     )
 
 

@@ -65,10 +65,10 @@ def _language_server(workspace: Workspace) -> wire.LanguageServerStatus:
     session = supervisor.ready_session
     return wire.LanguageServerStatus(
         workspace_id=workspace.id,
-        name=dialect.display_name,
+        name=session.server_name if session else dialect.display_name,
         version=session.server_version if session else None,
         dialect=dialect.name,
         state=supervisor.state,
         pid=session.pid if session else None,
-        limits=dialect.limits,
+        limits=session.limits if session else dialect.limits,
     )
