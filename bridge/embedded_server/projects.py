@@ -8,7 +8,7 @@ says so.
 import json
 import os.path
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -59,7 +59,8 @@ def read_solution(path: Path) -> tuple[Path, ...]:
 def read_project(path: Path) -> Project:
     """A project file, read for what syntax needs. Raises UnreadableError."""
     root = _xml(path, _read(path))
-    return Project(path, _language_version(root))
+    shared = _shared_properties(path.parent)
+    return Project(path, _language_version([root] if shared is None else [root, shared]))
 
 
 def documents_of(project: Project, all_projects: tuple[Project, ...]) -> Iterator[Path]:
@@ -138,20 +139,34 @@ def _xml(path: Path, text: str) -> ElementTree.Element:
         raise UnreadableError(f"{path.name} is not well-formed XML: {error}") from error
 
 
-def _language_version(project: ElementTree.Element) -> float | None:
-    """The oldest C# version that the project file itself is clear about, None when it is not."""
-    stated = [text for node in project.iter() if _local(node) == "LangVersion" and (text := _text(node))]
-    if stated:
-        return min((_number(text) for text in stated), key=lambda version: version or float("inf"))
-    frameworks = [
-        name
-        for node in project.iter()
-        if _local(node) in {"TargetFramework", "TargetFrameworks"}
-        for name in _text(node).split(";")
-        if name
-    ]
-    versions = [_framework_version(name) for name in frameworks]
-    return min((version for version in versions if version is not None), default=None)
+def _shared_properties(folder: Path) -> ElementTree.Element | None:
+    """The nearest ``Directory.Build.props`` from ``folder`` up: MSBuild imports that one by itself."""
+    for parent in (folder, *folder.parents):
+        path = parent / "Directory.Build.props"
+        if path.is_file():
+            try:
+                return _xml(path, _read(path))
+            except UnreadableError:
+                return None
+    return None
+
+
+def _language_version(files: Sequence[ElementTree.Element]) -> float | None:
+    """The oldest C# version that the files themselves are clear about, the project's own first; None when none is."""
+    for root in files:
+        if stated := _values(root, "LangVersion"):
+            return min((_number(text) for text in stated), key=lambda version: version or float("inf"))
+    for root in files:
+        names = [*_values(root, "TargetFramework"), *_values(root, "TargetFrameworks")]
+        versions = [_framework_version(name) for value in names for name in value.split(";")]
+        if versions:
+            return min((version for version in versions if version is not None), default=None)
+    return None
+
+
+def _values(root: ElementTree.Element, name: str) -> list[str]:
+    """The non-empty values of a property, wherever in the file it is set."""
+    return [text for node in root.iter() if _local(node) == name and (text := (node.text or "").strip())]
 
 
 def _framework_version(name: str) -> float | None:
@@ -170,7 +185,3 @@ def _number(text: str) -> float | None:
 
 def _local(node: ElementTree.Element) -> str:
     return node.tag.rpartition("}")[2]
-
-
-def _text(node: ElementTree.Element) -> str:
-    return (node.text or "").strip()

@@ -21,7 +21,7 @@ from pygls.exceptions import JsonRpcException
 from bridge.embedded_server import messages, wire
 from bridge.embedded_server.actions.base import Action, Outcome, Place
 from bridge.embedded_server.documents import Documents, TextUnknownError, UnreadableTextError
-from bridge.embedded_server.edits import Edit, apply
+from bridge.embedded_server.edits import apply
 from bridge.embedded_server.engine import (
     CONTENT_MODIFIED,
     INVALID_PARAMS,
@@ -109,8 +109,10 @@ class Server:
         }
 
     async def _on_initialized(self, _params: object, _raw: Json) -> None:
-        stand_in = "a stand-in for a C# compiler's server: it knows syntax only"
-        self._say(types.MessageType.Info, f"[Server] {NAME} {_version()}, PID {os.getpid()}; {stand_in}")
+        limits = (
+            "a stand-in: it knows syntax only, and takes the files of a project by the SDK's default globs"
+        )
+        self._say(types.MessageType.Info, f"[Server] {NAME} {_version()}, PID {os.getpid()}; {limits}")
         try:
             await self._introduce()
         except (JsonRpcException, TimeoutError) as error:
@@ -269,14 +271,12 @@ class Server:
         if action.fix_all is None:
             raise JsonRpcException("Sequence contains no elements", code=INVOCATION_FAILED)
         path = _path(params.data.text_document.uri)
-        changes: dict[Path, tuple[Source, Sequence[Edit]]] = {}
+        changes: list[Json] = []
         texts = Documents(self._documents.open_texts)  # changes that arrive meanwhile are not for this answer
         for document in self._in_scope(path, params.scope):
             await anyio.lowlevel.checkpoint()  # others get their answers, and a cancel gets through
-            fixed = self._fix_document(action, texts, document)
-            if fixed is not None:
-                changes[document] = fixed
-        return {**raw, "edit": {"documentChanges": wire.document_edits(changes)}}
+            changes += self._fix_document(action, texts, document)
+        return {**raw, "edit": {"documentChanges": changes}}
 
     def _find(self, params: messages.Resolve) -> tuple[Action, Source]:
         """The action that was listed, computed anew. Raises JsonRpcException with "content modified"."""
@@ -330,25 +330,23 @@ class Server:
             if path.suffix.lower() == ".cs" and owner_of(path, projects) == project:
                 yield path
 
-    def _fix_document(
-        self, action: Action, texts: Documents, path: Path
-    ) -> tuple[Source, Sequence[Edit]] | None:
+    def _fix_document(self, action: Action, texts: Documents, path: Path) -> list[Json]:
         try:
             source = texts.source(path)
         except (TextUnknownError, UnreadableTextError) as error:
             self._say(types.MessageType.Warning, f"[Server] '{action.title}' leaves a file out: {error}")
-            return None
+            return []
         if source is None or action.fix_all is None or _is_generated(path, source.text):
-            return None
+            return []
         edits = action.fix_all(source, path)
         if not edits:
-            return None
+            return []
         if not wire.is_intact(source, Outcome(edits), apply(source.text, edits)):
             self._say(
                 types.MessageType.Error, f"[Server] '{action.title}' would break {path}; it is left out"
             )
-            return None
-        return source, edits
+            return []
+        return wire.document_edits(path, source, edits)
 
     # The other questions
 

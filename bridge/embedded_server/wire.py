@@ -6,7 +6,7 @@ an honest "content modified". A group is an item with a command for the client, 
 fix-all is an item of its own with another command.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from bridge.embedded_server.actions import add_braces, convert_namespace, move_type, sort_usings
@@ -107,16 +107,14 @@ def workspace_edit(path: Path, source: Source, outcome: Outcome, operations: Seq
         nowhere = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
         creations.append({"kind": "create", "uri": uri})
         creations.append(_document_edit(uri, [{"range": nowhere, "newText": new_file.text}]))
-    return {"documentChanges": [*creations, *document_edits({path: (source, outcome.edits)})]}
+    return {"documentChanges": [*creations, *document_edits(path, source, outcome.edits)]}
 
 
-def document_edits(changes: Mapping[Path, tuple[Source, Sequence[Edit]]]) -> list[Json]:
-    """One text document edit for each document that changes."""
-    return [
-        _document_edit(path_to_uri(path), [_text_edit(source, edit) for edit in edits])
-        for path, (source, edits) in changes.items()
-        if edits
-    ]
+def document_edits(path: Path, source: Source, edits: Sequence[Edit]) -> list[Json]:
+    """The text document edit for the edits of one document; none when there is nothing to edit."""
+    if not edits:
+        return []
+    return [_document_edit(path_to_uri(path), [_text_edit(source, edit) for edit in edits])]
 
 
 def _document_edit(uri: str, edits: list[Json]) -> Json:

@@ -117,6 +117,14 @@ def test_the_language_version_is_what_the_project_is_clear_about(
     assert read_project(write(tmp_path / "A.csproj", CSPROJ.format(properties))).language_version == version
 
 
+def test_shared_properties_count_where_the_project_says_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "Directory.Build.props", CSPROJ.format("<LangVersion>7.3</LangVersion>"))
+    silent = write(tmp_path / "a/A.csproj", CSPROJ.format("<TargetFramework>net10.0</TargetFramework>"))
+    clear = write(tmp_path / "b/B.csproj", CSPROJ.format("<LangVersion>11</LangVersion>"))
+    assert read_project(silent).language_version == 7.3
+    assert read_project(clear).language_version == 11.0
+
+
 @pytest.mark.parametrize("text", [None, "<Project>"])
 def test_an_unreadable_project_is_refused(tmp_path: Path, text: str | None) -> None:
     if text is not None:
