@@ -65,9 +65,9 @@ class DialectClient(LanguageClient):
         self.feature(LOADED)(loaded)
         self.feature(types.CLIENT_REGISTER_CAPABILITY)(register)
 
-    async def ask(self, method: str, **params: Json) -> Json:
+    async def ask(self, method: str, msg_id: str | None = None, **params: Json) -> Json:
         """The result of a request. Raises JsonRpcException."""
-        sent = self.protocol.send_request_async(method, params)  # type: ignore[no-untyped-call]  # pytest-lsp's
+        sent = self.protocol.send_request_async(method, params, msg_id)  # type: ignore[no-untyped-call]  # pytest-lsp's
         return await sent
 
     def tell(self, method: str, **params: Json) -> None:

@@ -263,6 +263,29 @@ async def test_a_fix_all_covers_open_files_that_are_not_on_disk_and_no_generated
     assert uris == {"Watering.cs", "M%C3%B6hre.cs", "New.cs"}
 
 
+async def test_a_long_fix_all_can_be_cancelled_and_holds_nobody_up(
+    client: DialectClient, tmp_path: Path
+) -> None:
+    (tmp_path / "Many.csproj").write_text("<Project />")
+    for number in range(300):
+        (tmp_path / f"C{number}.cs").write_text("namespace N\n{\n" + "    class C { }\n" * 200 + "}\n")
+    uri = path_to_uri(tmp_path / "C0.cs")
+    async with asyncio.timeout(ANSWER_SECONDS):
+        waiting = asyncio.ensure_future(client.wait_for_notification(LOADED))
+        client.tell("project/open", projects=[path_to_uri(tmp_path / "Many.csproj")])
+        await waiting
+        data = (await client.actions(uri, line=0))["Convert to file-scoped namespace"]["data"]
+        long = asyncio.ensure_future(
+            client.ask("codeAction/resolveFixAll", msg_id="long", title="x", data=data, scope="Solution")
+        )
+        assert await client.ask(types.TEXT_DOCUMENT_FOLDING_RANGE, textDocument={"uri": uri})
+        assert not long.done()
+        client.cancel_request(types.CancelParams(id="long"))
+        with pytest.raises(JsonRpcException) as caught:
+            await long
+        assert caught.value.code == -32800
+
+
 async def test_a_wrong_scope_is_an_error(client: DialectClient, sample: Path) -> None:
     uri = path_to_uri(sample / "src/Greenhouse/Watering.cs")
     data = (await client.actions(uri, line=0))["Sort usings"]["data"]
