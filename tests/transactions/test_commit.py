@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.transactions.worlds import (
+    FOR_EVER,
     FaultySystem,
     FaultyWithoutRenames,
     Picture,
@@ -185,6 +186,18 @@ def test_one_failing_call_leaves_the_whole_before_or_the_whole_after_and_nothing
             assert picture(root) == before, where
 
 
+def test_a_second_failure_in_a_row_does_not_stop_the_way_back(new_root: Callable[[], Path]) -> None:
+    for number, name in enumerate(calls_of_a_commit(new_root(), FaultySystem)):
+        root = new_root()
+        overlay = world(root)
+        before = files_of(picture(root))
+        where = f"calls {number} ({name}) and {number + 1}"
+        outcome = outcome_of(overlay, FaultySystem(fail_at=number, error=errno.EIO, times=2))
+        assert not isinstance(outcome, CommitFailed) or outcome.restored, where
+        expected = AFTER if isinstance(outcome, CommitResult) else before
+        assert files_of(picture(root)) == expected, where
+
+
 @pytest.mark.parametrize("kind", [FaultySystem, FaultyWithoutRenames], ids=["new renames", "old renames"])
 @pytest.mark.parametrize("after", [False, True], ids=["before the effect", "after the effect"])
 def test_a_system_that_fails_from_some_call_on_loses_no_file(
@@ -195,7 +208,7 @@ def test_a_system_that_fails_from_some_call_on_loses_no_file(
         overlay = world(root)
         before = picture(root)
         where = f"from call {number} ({name})"
-        outcome = outcome_of(overlay, kind(fail_at=number, error=errno.EIO, after=after, onward=True))
+        outcome = outcome_of(overlay, kind(fail_at=number, error=errno.EIO, after=after, times=FOR_EVER))
         found = picture(root)
         if isinstance(outcome, CommitResult):
             assert files_of({name: found[name] for name in AFTER}) == AFTER, where
@@ -357,6 +370,129 @@ def test_a_stranger_who_changes_a_target_after_it_was_applied_keeps_his_text_and
     assert {**files_of(found), "App/A.cs": FILES["App/A.cs"]}.items() >= FILES.items()
     assert failure.value.evidence is not None
     assert FILES["App/A.cs"] in [path.read_bytes() for path in failure.value.evidence.iterdir()]
+
+
+def test_a_stranger_who_replaces_a_file_just_before_it_is_deleted_keeps_his_file(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def safe_save() -> None:
+        (root / "tmp").write_bytes(b"stranger")
+        (root / "tmp").replace(root / "Lib/Gone.cs")
+
+    with pytest.raises(CommitConflict):
+        commit_overlay(overlay, interfered(root, "move", 0, safe_save))
+
+    assert files_of(picture(root)) == {**FILES, "Lib/Gone.cs": b"stranger"}
+
+
+def test_a_stranger_who_makes_a_deleted_file_anew_keeps_it_and_the_original_is_kept_too(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def make_anew() -> None:
+        (root / "Lib/Gone.cs").write_bytes(b"stranger")
+
+    with pytest.raises(CommitFailed) as failure:
+        commit_overlay(overlay, interfered(root, "exchange", 0, make_anew))
+
+    assert not failure.value.restored
+    assert failure.value.paths == (root / "Lib/Gone.cs",)
+    found = files_of(picture(root))
+    assert found["Lib/Gone.cs"] == b"stranger"
+    assert {**found, "Lib/Gone.cs": b"gone\n"}.items() >= FILES.items()
+    assert failure.value.evidence is not None
+    assert b"gone\n" in [path.read_bytes() for path in failure.value.evidence.iterdir()]
+
+
+def test_a_stranger_who_writes_into_a_created_file_keeps_his_text(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def write_and_spoil() -> None:
+        (root / "Lib/Fresh.cs").write_bytes(b"stranger")
+
+    calls = calls_of_a_commit(tmp_path, FaultySystem)
+    last_move = len(calls) - 1 - calls[::-1].index("move")
+    system = FaultySystem(interfere={last_move + 1: write_and_spoil})
+    with pytest.raises(CommitFailed) as failure:
+        commit_overlay(overlay, system)
+
+    assert failure.value.paths == (root / "Lib/Fresh.cs",)
+    assert files_of(picture(root)).items() >= {**FILES, "Lib/Fresh.cs": b"stranger"}.items()
+
+
+def test_a_directory_made_anew_by_a_stranger_is_not_ours_to_remove(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def replace_directory() -> None:
+        (root / "New/Deep").rmdir()
+        (root / "spare").mkdir()  # so that the freed inode is not given out again
+        (root / "New/Deep").mkdir()
+        (root / "App/A.cs").write_bytes(b"stranger")
+
+    with pytest.raises(CommitConflict):
+        commit_overlay(overlay, interfered(root, "exchange", 0, replace_directory))
+
+    assert "New/Deep" in picture(root)
+
+
+@pytest.mark.parametrize("as_link", [False, True], ids=["by another directory", "by a link"])
+def test_a_directory_swapped_in_the_middle_is_noticed_and_all_goes_back(
+    tmp_path: Path, as_link: bool
+) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def swap() -> None:
+        (root / "App").rename(root / "Elsewhere")
+        if as_link:
+            (root / "App").symlink_to("Elsewhere")
+        else:
+            write(root, {"App/A.cs": b"theirs"})
+
+    with pytest.raises(CommitConflict):
+        commit_overlay(overlay, interfered(root, "exchange", 3, swap))
+
+    found = picture(root)
+    assert found["Elsewhere/A.cs"][1] == FILES["App/A.cs"]
+    assert found["Elsewhere/B.cs"][1] == FILES["App/B.cs"]
+    assert found["Lib/Old.cs"][1] == FILES["Lib/Old.cs"]
+    assert ("App/A.cs" in found) != as_link
+
+
+def test_a_change_during_the_preparation_is_seen_before_anything_is_touched(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    overlay = world(root)
+
+    def safe_save() -> None:
+        (root / "tmp").write_bytes(b"stranger")
+        (root / "tmp").replace(root / "App/A.cs")
+
+    system = interfered(root, "sync", 0, safe_save)
+    with pytest.raises(CommitConflict):
+        commit_overlay(overlay, system)
+
+    assert not {"exchange", "move"} & set(system.calls)
+    assert files_of(picture(root)) == {**FILES, "App/A.cs": b"stranger"}
+
+
+def test_everything_written_is_synced_before_the_first_target_is_touched(tmp_path: Path) -> None:
+    calls = calls_of_a_commit(tmp_path, FaultySystem)
+    before = calls[: min(calls.index("move"), calls.index("exchange"))]
+    artifacts = before.count("open_new")
+    our_directories = before.count("make_directory")
+
+    assert before[-before[::-1].index("write") :].count("sync") >= artifacts + our_directories
 
 
 def test_a_file_put_into_a_new_directory_survives_the_way_back(tmp_path: Path) -> None:

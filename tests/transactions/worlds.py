@@ -14,6 +14,8 @@ from transactions.text import SourceText
 
 Picture = dict[str, tuple[int, bytes | str]]
 
+FOR_EVER = 1_000_000
+
 CALLS = tuple(name for name in vars(System) if not name.startswith("_"))
 
 
@@ -58,7 +60,7 @@ def staged(baseline: Baseline, steps: Mapping[str, str | tuple[str, str] | None]
 
 @dataclass
 class FaultySystem(System):
-    """Counts the calls; the one with number `fail_at` (from zero) fails, with `onward` all after it do too.
+    """Counts the calls; the one with number `fail_at` (from zero) fails, and so do those after it, `times` in all.
 
     `after` lets the call take effect before it reports its failure. `interfere` runs before the call with that number.
     """
@@ -66,7 +68,7 @@ class FaultySystem(System):
     fail_at: int | None = None
     error: int = 0
     after: bool = False
-    onward: bool = False
+    times: int = 1
     interfere: Mapping[int, Callable[[], None]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
 
@@ -92,9 +94,7 @@ class FaultySystem(System):
         return call
 
     def _fails(self, number: int) -> bool:
-        if self.fail_at is None:
-            return False
-        return number >= self.fail_at if self.onward else number == self.fail_at
+        return self.fail_at is not None and self.fail_at <= number < self.fail_at + self.times
 
 
 class WithoutRenames(System):
