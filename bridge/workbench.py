@@ -29,9 +29,8 @@ from bridge.workspace import Workspace
 from lsp_client.discovery import find_dotnet
 from lsp_client.supervisor import Supervisor
 from schemas.selectors import WorkspaceSelector
-from transactions import commit
+from transactions.commit import CommitResult, commit
 from transactions.errors import CommitConflict
-from transactions.overlay import FileChange
 
 logger = logging.getLogger(__name__)
 
@@ -259,8 +258,8 @@ class Workbench:
                 f"{owner.name} has the open transaction; there is one at a time in this process.",
             )
 
-    async def commit(self, workspace: Workspace) -> tuple[FileChange, ...]:
-        """Write the staged files, all or none; needs the writer's lease.  What was written.
+    async def commit(self, workspace: Workspace) -> CommitResult:
+        """Write the staged files, all or none; needs the writer's lease.
 
         Cancellation is honoured until the writing starts and not after.  Raises ``TransactionConflicted`` (the
         workspace is conflicted from then on), ``CommitPreparationFailed`` and ``CommitFailed``.
@@ -273,14 +272,12 @@ class Workbench:
         changes = transaction.changes()
         with anyio.CancelScope(shield=True):
             try:
-                result = await to_thread.run_sync(
-                    commit.commit, workspace.root, changes, transaction.baseline
-                )
+                result = await to_thread.run_sync(commit, workspace.root, changes, transaction.baseline)
             except CommitConflict as error:
                 await workspace.note_conflict(error.paths)
                 raise
             await workspace.end_committed(changes, result.written)
-        return changes
+        return result
 
     async def roll_back(self, workspace: Workspace) -> State:
         """Drop everything staged; the state afterwards.  Raises ``NoActiveTransaction``."""

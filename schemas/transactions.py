@@ -123,6 +123,9 @@ class TransactionCommitData(Data):
 
     committed: Given[Flag]
     transaction: OrNull[TransactionInfo] = Field(None, description="Its last state.")
+    notes: OrNull[tuple[Text, ...]] = Field(
+        None, description="What a person should look at, such as a file somebody wrote to during the commit."
+    )
 
 
 class TransactionRollbackRequest(WorkspaceRequest):

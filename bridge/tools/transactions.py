@@ -13,6 +13,7 @@ from bridge.workspace import Workspace
 from schemas import transactions as wire
 from schemas.selectors import DocumentSelector
 from transactions import diff
+from transactions.commit import CommitResult
 from transactions.overlay import FileChange
 
 
@@ -138,9 +139,22 @@ async def commit_transaction(
             )
             return Outcome(data, "Nothing is staged; the transaction stays open.", workspace.snapshot())
         info = answers.transaction_info(workspace)
-        changes = await workbench.commit(workspace)
-        data = wire.TransactionCommitData(committed=True, transaction=info)
-        return Outcome(data, f"Committed {answers.counted(len(changes), 'file')}.", workspace.snapshot())
+        result = await workbench.commit(workspace)
+        notes = _commit_notes(workspace, result)
+        data = wire.TransactionCommitData(committed=True, transaction=info, notes=notes or None)
+        text = " ".join((f"Committed {answers.counted(len(result.written), 'file')}.", *notes))
+        return Outcome(data, text, workspace.snapshot())
+
+
+def _commit_notes(workspace: Workspace, result: CommitResult) -> tuple[str, ...]:
+    """What a commit that succeeded still has to tell a person."""
+    kept = (
+        f"{workspace.relative(original.path)} was written to by somebody else during the commit; "
+        f"what they wrote is kept at {original.kept_at}."
+        for original in result.kept
+    )
+    leftovers = (f"{path} could not be removed; it may be deleted." for path in result.leftovers)
+    return (*kept, *leftovers)
 
 
 async def roll_back_transaction(

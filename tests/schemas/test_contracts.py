@@ -52,6 +52,7 @@ EXTRAS = {
     "workspace-open": [".server"],
     "workspace-status": [".server"],
     "server-status": [".languageServers"],
+    "transaction-commit": [".notes"],
     "transaction-preview": [".documents[].movedFrom", ".documents[].movedTo"],
     "list-code-actions": [
         ".actions.items[].titlePath",
