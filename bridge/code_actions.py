@@ -25,7 +25,6 @@ from bridge.workspace import Workspace
 from lsp_client.dialects.base import ActionListing, ServerAction
 from lsp_client.errors import RequestTimedOut, ResponseError, ServerGone
 from lsp_client.failures import DocumentNotSeen
-from lsp_client.messages import WorkspaceEdit
 from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import EditRefused
@@ -167,7 +166,7 @@ async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPo
     action, edit = await _found_again(workspace, reference)
     planned = await to_thread.run_sync(
         edits.plan,
-        workspace_edit_from_server(edit),
+        edit,
         transaction.current,
         transaction.baseline,
         _policy(workspace, reference.document, line_endings),
@@ -192,10 +191,10 @@ class Staged:
 
 async def _found_again(
     workspace: Workspace, reference: ActionReference
-) -> tuple[ServerAction, WorkspaceEdit]:
+) -> tuple[ServerAction, edits.WorkspaceEdit]:
     text = readable_text(workspace, reference.document)
 
-    async def question(session: Session) -> tuple[ServerAction, WorkspaceEdit]:
+    async def question(session: Session) -> tuple[ServerAction, edits.WorkspaceEdit]:
         async with _listed(session, reference.document, text, reference.range) as listing:
             action = _exactly_one(reference, listing)
             return action, await _resolved(session, action)
@@ -215,18 +214,19 @@ def _exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAc
     return found[0]
 
 
-async def _resolved(session: Session, action: ServerAction) -> WorkspaceEdit:
+async def _resolved(session: Session, action: ServerAction) -> edits.WorkspaceEdit:
     try:
-        edit = await session.resolve(action)
+        told = await session.resolve(action)
     except ResponseError as error:
         if error.code == CONTENT_MODIFIED:
             raise
         raise BridgeError(
             "ActionUnavailable", f"The server cannot carry out {action.title!r}: {error.message}"
         ) from error
-    if edit is None:
+    if told is None:
         raise BridgeError("ActionUnavailable", f"The server gives no edit for {action.title!r}.")
-    if not edit.operations():
+    edit = workspace_edit_from_server(told)
+    if not edit.operations:
         raise EditRefused(
             f"The server's edit for {action.title!r} is empty: it needs a change that LSP cannot carry."
         )
