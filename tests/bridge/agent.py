@@ -179,6 +179,13 @@ class Agent:
         assert items is not None
         return items
 
+    async def actions_after_change(self, path: str) -> tuple[CodeAction, ...]:
+        """The same after somebody else wrote on the disk: the first call meets the change, and has an old snapshot."""
+        refusal = await self.refused("list-code-actions", document={"path": path}, kinds="All")
+        assert refusal.code == "SnapshotMismatch"
+        await self.status()
+        return await self.actions(path)
+
     async def stage(self, action: CodeAction | str, **more: object) -> StageCodeActionData:
         action_id = action if isinstance(action, str) else action.action_id
         return await self.ask(StageCodeActionData, "stage-code-action", actionId=action_id, **more)
