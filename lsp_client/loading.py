@@ -26,6 +26,8 @@ class LoadWatch:
         self.begun = 0
         self.ended = 0
         self.reloads = 0
+        self.loading = False
+        """Whether the newest sign was the beginning of a load."""
         self.failure: str | None = None
         self.version: str | None = None
         """What the server calls its version in its log, when it does."""
@@ -50,9 +52,11 @@ class LoadWatch:
         match heard.signal:
             case "began":
                 self.begun += 1
+                self.loading = True
                 self.failure = None
             case "ended":
                 self.ended += 1
+                self.loading = False
                 self._settle()
             case "reloaded":
                 self.reloads += 1

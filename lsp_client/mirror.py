@@ -68,6 +68,10 @@ class Mirror:
         """Whether the document is open."""
         return path_to_uri(path) in self._ledger
 
+    def is_staged_creation(self, path: Path) -> bool:
+        """Whether the view has this document, and the disk has not."""
+        return path in self._view.created
+
     def text_of(self, path: Path) -> str | None:
         """The text of an open document."""
         document = self._ledger.get(path_to_uri(path))

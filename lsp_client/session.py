@@ -117,7 +117,7 @@ class Session:
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail
         self._read_text = text_reader
-        self._mirror = Mirror(dialect, self._send, text_reader, self.sees)
+        self._mirror = Mirror(dialect, self._send, text_reader, lambda path: dialect.knows(self, path))
         self._lock = anyio.Lock()
         self._loads_seen = 0
         self._probe: Path | None = None
@@ -210,9 +210,10 @@ class Session:
         """A load we did not expect: wait for its end, and do not believe in the texts it threw away."""
         if not self.dialect.reload_forgets_texts:
             return
-        if self.watch.begun > self.watch.ended:
+        if self.watch.loading:
+            ended = self.watch.ended
             with anyio.move_on_after(self.load_timeout):
-                await self._while_alive(lambda: self.watch.ended_beyond(self.watch.begun - 1))
+                await self._while_alive(lambda: self.watch.ended_beyond(ended))
         if self.watch.ended != self._loads_seen:
             self._loads_seen = self.watch.ended
             self._mirror.forget()
@@ -259,11 +260,7 @@ class Session:
 
     async def sees(self, path: Path) -> bool:
         """Whether the server has a document for this file."""
-        try:
-            raw = await self.ask("textDocument/documentSymbol", {"textDocument": document(path)})
-            return decode_optional(raw, list[msgspec.Raw]) is not None
-        except (ResponseError, ProtocolViolation):
-            return False
+        return self.is_open(path) or await self.dialect.knows(self, path)
 
     @property
     def open_document_count(self) -> int:
@@ -283,16 +280,29 @@ class Session:
     # --- questions --------------------------------------------------------------------------------------
 
     async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
-        """All diagnostics of a document; with some servers it must be open (`looking_at`).
+        """All diagnostics of a document.
 
-        Raises NotSupported, DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
+        Where it must be open for that and is not, it is opened meanwhile with its text on disk.  Raises NotSupported, DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
         """
         if not self.dialect.has_diagnostics:
             raise NotSupported("diagnostics", self.server_name)
+        if not self.dialect.diagnostics_need_open_document or self.is_open(path):
+            return await self._pulled(path)
+        text = self._read_text(path)
+        if text is None:
+            raise DocumentNotSeen(path, self.server_name)
+        async with self.looking_at({path: text}):
+            return await self._pulled(path)
+
+    async def _pulled(self, path: Path) -> tuple[Diagnostic, ...]:
         raw = await self.ask("textDocument/diagnostic", {"textDocument": document(path)})
         report = decode_optional(raw, DiagnosticReport)
         items = () if report is None else tuple(report.items or ())
-        if not items and not await self.sees(path):
+        if (
+            not items
+            and not await self.dialect.knows(self, path)
+            and not self._mirror.is_staged_creation(path)
+        ):
             raise DocumentNotSeen(path, self.server_name)
         return items
 

@@ -232,9 +232,6 @@ class Holder(Port, Protocol):
     def is_open(self, path: Path) -> bool:
         """Whether the document is open in the server."""
 
-    async def sees(self, path: Path) -> bool:
-        """Whether the server has a document for the file."""
-
     def text_on_disk(self, path: Path) -> str | None:
         """The decoded text of a file without its byte order mark; None when it is missing or unreadable."""
 
@@ -339,6 +336,9 @@ class Dialect(Protocol):
 
         Raises WorkspaceLoadFailed.  Not bounded: the session bounds it.
         """
+
+    async def knows(self, port: Port, path: Path) -> bool:
+        """Whether an empty answer about the file means "none": it is a document of the loaded solution."""
 
     async def list_actions(
         self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None

@@ -10,7 +10,15 @@ import msgspec
 
 from lsp_client.dialects.base import FileEvent, Heard, LoadTarget, Port, Severity
 from lsp_client.errors import METHOD_NOT_FOUND, ProtocolViolation, ResponseError
-from lsp_client.messages import Diagnostic, Position, ProgressParams, Range, WorkDoneProgress, decode
+from lsp_client.messages import (
+    Diagnostic,
+    Position,
+    ProgressParams,
+    Range,
+    WorkDoneProgress,
+    decode,
+    decode_optional,
+)
 from lsp_client.uris import path_to_uri
 
 LOG_SEVERITIES: Final[Mapping[int, Severity]] = {1: "error", 2: "warning", 3: "info", 4: "info", 5: "info"}
@@ -110,3 +118,12 @@ async def answers_a_question(port: Port) -> bool:
     except ProtocolViolation:
         return False
     return True
+
+
+async def has_symbols(port: Port, path: Path) -> bool:
+    """Whether the server lists the symbols of the file, be there none: ``null`` means that it has no such document."""
+    try:
+        raw = await port.ask("textDocument/documentSymbol", {"textDocument": document(path)})
+        return decode_optional(raw, list[msgspec.Raw]) is not None
+    except (ResponseError, ProtocolViolation):
+        return False

@@ -51,6 +51,7 @@ from lsp_client.dialects.common import (
     answers_a_question,
     document,
     first_lines,
+    has_symbols,
     hull,
     is_project_file,
     nearest_project,
@@ -188,6 +189,10 @@ class CsharpLsDialect:
 
     # --- code actions -----------------------------------------------------------------------------------
 
+    async def knows(self, port: Port, path: Path) -> bool:
+        """It answers ``null`` about a file that is no document, or several."""
+        return await has_symbols(port, path)
+
     async def list_actions(
         self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
     ) -> ActionListing:
@@ -316,7 +321,7 @@ async def _is_opened_rather(holder: Holder, event: FileEvent) -> bool:
     """
     if not holder.has_byte_order_mark(event.path):
         return False
-    return event.kind == "created" or await holder.sees(event.path)
+    return event.kind == "created" or await has_symbols(holder, event.path)
 
 
 async def _answered(port: Port) -> bool:

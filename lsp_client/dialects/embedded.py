@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_client.dialects.base import FileEvent, Holder, LoadTarget
-from lsp_client.dialects.common import wire_events
+from lsp_client.dialects.base import FileEvent, Holder, LoadTarget, Port
+from lsp_client.dialects.common import has_symbols, wire_events
 from lsp_client.dialects.roslyn import RoslynDialect
 
 
@@ -37,6 +37,10 @@ class EmbeddedDialect(RoslynDialect):
     def environment(self) -> Mapping[str, str]:
         """Nothing: it runs no .NET."""
         return {}
+
+    async def knows(self, port: Port, path: Path) -> bool:
+        """Any C# file will do."""
+        return await has_symbols(port, path)
 
     async def files_changed(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
         """Tell; project and solution files are read by it only while it loads."""

@@ -287,6 +287,10 @@ class RoslynDialect:
 
     # --- code actions -----------------------------------------------------------------------------------
 
+    async def knows(self, port: Port, path: Path) -> bool:
+        """It answers with empty lists about a file it has never heard of, so membership is asked for."""
+        return await is_member(port, path)
+
     async def list_actions(
         self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
     ) -> ActionListing:

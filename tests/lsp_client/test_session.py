@@ -406,3 +406,37 @@ async def test_a_hundred_lists_leave_nothing_behind(tmp_path: Path, mode: str) -
 
 async def _send_past_the_list(session: Session, method: str) -> None:
     await session.connection.notify(method, {})
+
+
+async def test_the_diagnostics_of_a_closed_document_are_those_of_the_disk_and_leave_it_closed(
+    tmp_path: Path,
+) -> None:
+    """Asked while it is closed, Roslyn would answer "none"."""
+    async with session_of(tmp_path, "roslyn") as session:
+        found = await session.diagnostics(at(tmp_path, "One.cs"))
+        assert [item.message for item in found] == ["class One { }\n"]
+        assert session.open_document_count == 0
+        with pytest.raises(DocumentNotSeen):
+            await session.diagnostics(at(tmp_path, "Missing.cs"))
+
+
+async def test_a_staged_creation_may_have_no_actions_although_it_is_no_member_yet(tmp_path: Path) -> None:
+    async with session_of(tmp_path, "roslyn") as session:
+        new = at(tmp_path, "New.cs")
+        await session.synchronise(DocumentView({new: "class New { }"}, frozenset({new})))
+        assert (await session.list_actions(new, CARET)).actions == ()
+        with pytest.raises(DocumentNotSeen):
+            await session.list_actions(at(tmp_path, "Missing.cs"), CARET)
+
+
+@both
+async def test_a_reload_that_the_server_begins_by_itself_is_waited_for_and_its_losses_made_good(
+    tmp_path: Path, mode: str
+) -> None:
+    async with session_of(tmp_path, mode) as session:
+        one = at(tmp_path, "One.cs")
+        view = DocumentView({one: "staged"})
+        await session.synchronise(view)
+        await session.ask("test/reload", {})
+        await session.synchronise(view)
+        assert await seen(session, one) == ["staged"]

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,10 @@ SHARED = Path(__file__).resolve().parents[2].parent / "shared"
 TOOLCHAIN = SHARED / "toolchain"
 BUILD_WAIT = 300.0
 """Seconds for one restore or build of a sample on two busy cores."""
+
+RUN_VARIABLE = "ROSLYN_BRIDGE_TEST_RUN"
+RUN = uuid.uuid4().hex
+"""Marks the .NET processes of this run: others may run on the machine at the same time."""
 
 NO_TOOLCHAIN = "the .NET toolchain does not lie beside the project (../shared/toolchain)"
 
@@ -61,7 +66,7 @@ def toolchain() -> Mapping[str, str]:
         pytest.skip(NO_TOOLCHAIN)
     unset = _unset_names()
     inherited = {name: value for name, value in os.environ.items() if name not in unset}
-    return {**inherited, **_toolchain_environment()}
+    return {**inherited, **_toolchain_environment(), RUN_VARIABLE: RUN}
 
 
 @pytest.fixture(scope="session")
@@ -165,8 +170,15 @@ def no_dotnet_left() -> Iterator[None]:
     """Fails a test that leaves .NET processes of its own behind."""
     import psutil
 
+    def is_ours(process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(RUN_VARIABLE) == RUN
+        except psutil.Error:
+            return False
+
     def running() -> set[int]:
-        return {p.pid for p in psutil.process_iter(["name"]) if (p.info["name"] or "").startswith("dotnet")}
+        found = psutil.process_iter(["name"])
+        return {p.pid for p in found if (p.info["name"] or "").startswith("dotnet") and is_ours(p)}
 
     before = running()
     yield

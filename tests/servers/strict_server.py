@@ -6,7 +6,7 @@ In the mode ``roslyn`` every mistake with documents ends the process with code 8
 own requests while it starts.  In the mode ``csharp-ls`` an unknown notification makes it deaf for good (unknown
 *requests* are still refused), a close re-reads the file with its byte order mark, and a changed project file makes it
 forget all open texts.  Its own questions tell the truth about it: ``test/seen`` (URI to text as it sees it),
-``test/open`` (URI to open text), ``test/notifications`` (methods, in order), ``test/crash``.
+``test/open`` (URI to open text), ``test/notifications`` (methods, in order), ``test/reload``, ``test/crash``.
 
 Settings (a JSON object):
 
@@ -344,6 +344,14 @@ class Server:
 
     def on_test_notifications(self, params: Json) -> object:
         return self.notifications
+
+    def on_test_reload(self, params: Json) -> object:
+        """csharp-ls: load anew without being told to."""
+        if not self.strict:
+            self.open.clear()
+            self.known.clear()
+            self.load_once()
+        return None
 
     def on_test_crash(self, params: Json) -> object:
         os._exit(9)
