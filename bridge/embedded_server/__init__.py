@@ -15,6 +15,7 @@ Map of the package, from the inside out:
 - ``projects``   which files a solution holds, by the SDK's default globs
 - ``documents``  open texts over the disk
 - ``wire``       actions in the shape in which Roslyn lists and resolves them
+- ``wire_outline``   outlines and folds in the protocol's shapes
 - ``messages``   what is read of incoming messages
 - ``engine``     pygls, taught to leave parameters alone
 - ``server``     the conversation: load, listen, answer

@@ -18,7 +18,7 @@ import anyio.lowlevel
 from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 
-from bridge.embedded_server import messages, wire
+from bridge.embedded_server import messages, wire, wire_outline
 from bridge.embedded_server.actions.base import Action, Outcome, Place
 from bridge.embedded_server.documents import Documents, TextUnknownError, UnreadableTextError
 from bridge.embedded_server.edits import apply
@@ -31,7 +31,7 @@ from bridge.embedded_server.engine import (
     Json,
 )
 from bridge.embedded_server.folding import folds
-from bridge.embedded_server.outline import Symbol, outline
+from bridge.embedded_server.outline import outline
 from bridge.embedded_server.positions import OutsideTextError
 from bridge.embedded_server.projects import (
     Project,
@@ -271,11 +271,13 @@ class Server:
         if action.fix_all is None:
             raise JsonRpcException("Sequence contains no elements", code=INVOCATION_FAILED)
         path = _path(params.data.text_document.uri)
+        projects = self._projects()
         changes: list[Json] = []
         texts = Documents(self._documents.open_texts)  # changes that arrive meanwhile are not for this answer
-        for document in self._in_scope(path, params.scope):
+        for document in self._in_scope(path, params.scope, projects):
             await anyio.lowlevel.checkpoint()  # others get their answers, and a cancel gets through
-            changes += self._fix_document(action, texts, document)
+            if document == path or _has_language(action, document, projects):
+                changes += self._fix_document(action, texts, document, is_asked=document == path)
         return {**raw, "edit": {"documentChanges": changes}}
 
     def _find(self, params: messages.Resolve) -> tuple[Action, Source]:
@@ -311,11 +313,10 @@ class Server:
         version_known = owner.language_version if owner is not None else None
         return Place(source, path, start, end, self._documents.exists, version_known)
 
-    def _in_scope(self, path: Path, scope: str) -> Iterable[Path]:
-        """The documents of a fix-all, each once; generated ones only when the action was asked for in one."""
+    def _in_scope(self, path: Path, scope: str, projects: tuple[Project, ...]) -> Iterable[Path]:
+        """The documents of a fix-all that was asked for in ``path``, each once."""
         if scope == "Document":
             return [path]
-        projects = self._projects()
         owner = owner_of(path, projects)
         chosen = projects if scope == "Solution" else (owner,) if owner is not None else ()
         found = dict.fromkeys([path])
@@ -330,13 +331,16 @@ class Server:
             if path.suffix.lower() == ".cs" and owner_of(path, projects) == project:
                 yield path
 
-    def _fix_document(self, action: Action, texts: Documents, path: Path) -> list[Json]:
+    def _fix_document(self, action: Action, texts: Documents, path: Path, *, is_asked: bool) -> list[Json]:
+        """The edits of one document; none in a generated one, unless that is where the fix-all was asked for."""
         try:
             source = texts.source(path)
         except (TextUnknownError, UnreadableTextError) as error:
             self._say(types.MessageType.Warning, f"[Server] '{action.title}' leaves a file out: {error}")
             return []
-        if source is None or action.fix_all is None or _is_generated(path, source.text):
+        if source is None or action.fix_all is None:
+            return []
+        if _is_generated(path, source.text) and not is_asked:
             return []
         edits = action.fix_all(source, path)
         if not edits:
@@ -357,16 +361,14 @@ class Server:
             return []
         symbols = outline(source)
         if self._capabilities.text_document.document_symbol.hierarchical_document_symbol_support:
-            return [_symbol(source, symbol) for symbol in symbols]
-        return list(_flat(source, symbols, uri, None))
+            return [wire_outline.tree(source, symbol) for symbol in symbols]
+        return list(wire_outline.flat(source, symbols, uri, None))
 
     def _folds(self, params: messages.OfDocument, _raw: Json) -> list[Json]:
         source = self._source(params.text_document.uri)
-        return (
-            []
-            if source is None
-            else [_fold(source, fold.start, fold.end, fold.kind) for fold in folds(source)]
-        )
+        if source is None:
+            return []
+        return [wire_outline.fold(source, found) for found in folds(source)]
 
     # Small change
 
@@ -399,42 +401,15 @@ def _path(uri: str) -> Path:
         raise JsonRpcException(str(error), code=INVALID_PARAMS) from error
 
 
+def _has_language(action: Action, path: Path, projects: tuple[Project, ...]) -> bool:
+    """Whether the document's project is not known to be too old for what the action writes."""
+    owner = owner_of(path, projects)
+    if action.language_version is None or owner is None or owner.language_version is None:
+        return True
+    return owner.language_version >= action.language_version
+
+
 def _is_generated(path: Path, text: str) -> bool:
     return (
         path.name.lower().endswith(_GENERATED_SUFFIXES) or _GENERATED_MARK in text[:_MARK_WITHIN_CHARACTERS]
     )
-
-
-def _symbol(source: Source, symbol: Symbol) -> Json:
-    return {
-        "name": symbol.name,
-        "detail": symbol.name,
-        "kind": int(symbol.kind),
-        "range": wire.range_of(source, symbol.start, symbol.end),
-        "selectionRange": wire.range_of(source, symbol.name_start, symbol.name_end),
-        "children": [_symbol(source, child) for child in symbol.children],
-    }
-
-
-def _flat(source: Source, symbols: Iterable[Symbol], uri: str, container: str | None) -> Iterator[Json]:
-    for symbol in symbols:
-        item: Json = {
-            "name": symbol.name,
-            "kind": int(symbol.kind),
-            "location": {"uri": uri, "range": wire.range_of(source, symbol.start, symbol.end)},
-        }
-        if container is not None:
-            item["containerName"] = container
-        yield item
-        yield from _flat(source, symbol.children, uri, symbol.name)
-
-
-def _fold(source: Source, start: int, end: int, kind: str) -> Json:
-    first, last = source.lines.position_at(start), source.lines.position_at(end)
-    item: Json = {
-        "startLine": first.line,
-        "startCharacter": first.character,
-        "endLine": last.line,
-        "endCharacter": last.character,
-    }
-    return {**item, "kind": kind} if kind else item

@@ -23,6 +23,10 @@ class Place:
     exists: Callable[[Path], bool]
     language_version: float | None = None
 
+    def has_language(self, version: float) -> bool:
+        """Whether the project's language is not known to be older than ``version``."""
+        return self.language_version is None or self.language_version >= version
+
     def touches(self, start: int, end: int) -> bool:
         """Whether the asked stretch and the characters from ``start`` to ``end`` meet, ends included."""
         return self.start <= end and start <= self.end
@@ -52,11 +56,13 @@ DocumentFix = Callable[[Source, Path], tuple[Edit, ...]]
 class Action:
     """One entry of the menu. A group has ``children`` and nothing else; a leaf has ``run``.
 
-    ``fix_all`` is there when the change can be made in a whole document, project or solution.
+    ``fix_all`` is there when the change can be made in a whole document, project or solution; then only in documents of
+    projects that are not known to be older than ``language_version``.
     """
 
     title: str
     tag: str
     run: Callable[[], Outcome] | None = None
     fix_all: DocumentFix | None = None
+    language_version: float | None = None
     children: tuple["Action", ...] = ()

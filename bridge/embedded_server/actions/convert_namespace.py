@@ -46,19 +46,23 @@ def offer(place: Place) -> Action | None:
     source = place.source
     block = _convertible_block(source)
     if block is not None:
-        is_new_enough = place.language_version is None or place.language_version >= _FIRST_VERSION
         header_end = source.start(_body(block)) + 1
-        if is_new_enough and place.touches(source.start(block), header_end):
-            return _action(place, TO_FILE_SCOPED, to_file_scoped)
+        if place.has_language(_FIRST_VERSION) and place.touches(source.start(block), header_end):
+            return _action(place, TO_FILE_SCOPED, to_file_scoped, _FIRST_VERSION)
     file_scoped = _convertible_file_scoped(source)
     if file_scoped is not None and place.touches(source.start(file_scoped), source.end(file_scoped)):
         return _action(place, TO_BLOCK_SCOPED, to_block_scoped)
     return None
 
 
-def _action(place: Place, title: str, convert: DocumentFix) -> Action:
-    tag = "ConvertNamespace"
-    return Action(title, tag, run=lambda: Outcome(convert(place.source, place.path)), fix_all=convert)
+def _action(place: Place, title: str, convert: DocumentFix, version: float | None = None) -> Action:
+    return Action(
+        title,
+        "ConvertNamespace",
+        run=lambda: Outcome(convert(place.source, place.path)),
+        fix_all=convert,
+        language_version=version,
+    )
 
 
 def to_file_scoped(source: Source, _path: Path) -> tuple[Edit, ...]:

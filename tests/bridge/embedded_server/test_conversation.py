@@ -263,6 +263,25 @@ async def test_a_fix_all_covers_open_files_that_are_not_on_disk_and_no_generated
     assert uris == {"Watering.cs", "M%C3%B6hre.cs", "New.cs"}
 
 
+async def test_a_fix_all_leaves_projects_alone_whose_language_is_too_old(
+    client: DialectClient, sample: Path
+) -> None:
+    old = sample / "src/Greenhouse.App"
+    (old / "Greenhouse.App.csproj").write_text("<Project><TargetFramework>net48</TargetFramework></Project>")
+    (old / "Old.cs").write_text("namespace Old\n{\n}\n")
+    await load(client, sample)
+    assert await client.actions(path_to_uri(old / "Old.cs"), line=0) == {}
+    item = (await client.actions(path_to_uri(sample / "src/Greenhouse/Plants.cs"), line=5))[
+        "Convert to file-scoped namespace"
+    ]
+    resolved = await client.ask("codeAction/resolveFixAll", title="x", data=item["data"], scope="Solution")
+    uris = {
+        change["textDocument"]["uri"].rpartition("/")[2] for change in resolved["edit"]["documentChanges"]
+    }
+    assert "Climate.cs" in uris
+    assert "Old.cs" not in uris
+
+
 async def test_a_long_fix_all_can_be_cancelled_and_holds_nobody_up(
     client: DialectClient, tmp_path: Path
 ) -> None:
