@@ -8,7 +8,8 @@ The bytes decide. Same bytes under a new time, mode, or inode are no change.
 `Baseline` is lazy: it reads a file when somebody asks for its text, once, and remembers. A transaction is planned
 against it, and a commit demands that the disk still holds those bytes. `Inputs` is eager: all files and directories that
 a loaded workspace depends on. In a directory the set of names counts; what is in `.vs`, `.git`, `bin` and `obj` never
-does, so our own commits and everybody's builds stay out of it. Whatever cannot be looked at any more counts as changed.
+does, so our own commits and everybody's builds stay out of it. An input that is a link counts by what it leads to; links to
+directories are not walked. Whatever cannot be looked at any more counts as changed.
 """
 
 import errno
@@ -34,7 +35,7 @@ READ_ATTEMPTS = 3
 IGNORED_DIRECTORIES = frozenset({".vs", ".git", "bin", "obj"})
 """Names (case-folded) of directories whose contents are no input and no target."""
 
-_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # a FIFO must not hang us
+_OPEN_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not hang us
 
 ChangeKind = Literal["Created", "Changed", "Deleted", "Renamed", "Unreadable"]
 DetectionSource = Literal["Fingerprint", "DirectoryListing"]
@@ -127,10 +128,10 @@ class _Look:
     error_code: str | None = None
 
 
-def _look_at(path: str) -> _Look:
-    """Reads a file without following a link in the last component; never raises OSError."""
+def _look_at(path: str, *, follow: bool) -> _Look:
+    """Reads a file; `follow` is for a link in the last component. Never raises OSError."""
     try:
-        descriptor = os.open(path, _OPEN_FLAGS)
+        descriptor = os.open(path, _OPEN_FLAGS if follow else _OPEN_FLAGS | os.O_NOFOLLOW)
     except FileNotFoundError:
         return _Look(None, None, None)
     except OSError as error:
@@ -214,9 +215,9 @@ class Baseline:
         return state
 
     def _read_now(self, path: Path) -> FileState:
-        if self.case_rule.is_blind_for(path) and self.case_rule.spelling(path) != path.name:
-            return ABSENT  # the disk would answer for another spelling, which is another entry of the tree
-        return _state_of(_look_at(os.fspath(path)))
+        if self._is_other_spelling(path):
+            return ABSENT
+        return _state_of(_look_at(os.fspath(path), follow=False))
 
     def text(self, path: Path) -> SourceText | None:
         """The text of one file; None when there is none or it is read-only to us."""
@@ -230,16 +231,18 @@ class Baseline:
 
     def changed_since(self) -> tuple[ExternalChange, ...]:
         """Which of the files read so far hold something else now, in path order."""
-        changes = (
-            _compare(path, _fingerprint_of(state), self._looked_ns[path])[0]
-            for path, state in self._states.items()
-        )
-        return tuple(
-            sorted(
-                (change for change in changes if change is not None),
-                key=lambda change: os.fspath(change.path),
-            )
-        )
+        changes = (self._change_of(path, state) for path, state in self._states.items())
+        found = [change for change in changes if change is not None]
+        return tuple(sorted(found, key=lambda change: os.fspath(change.path)))
+
+    def _change_of(self, path: Path, state: FileState) -> ExternalChange | None:
+        if isinstance(state, Absent) and self._is_other_spelling(path):
+            return None
+        return _compare(path, _fingerprint_of(state), self._looked_ns[path], follow=False)[0]
+
+    def _is_other_spelling(self, path: Path) -> bool:
+        """Whether the disk, which does not tell cases apart, would answer for another entry of the tree."""
+        return self.case_rule.is_blind_for(path) and self.case_rule.spelling(path) != path.name
 
 
 def _fingerprint_of(state: FileState) -> Fingerprint | None:
@@ -253,12 +256,11 @@ _UNKNOWN = Fingerprint(-1, 0, 0, 0, 0, 0, 0, 0, 0, b"")
 
 
 def _compare(
-    path: Path, known: Fingerprint | None, looked_ns: int
+    path: Path, known: Fingerprint | None, looked_ns: int, *, follow: bool
 ) -> tuple[ExternalChange | None, Fingerprint | None]:
     """The change of one file, if any, and the fingerprint to remember from now on. None stands for absent."""
-    name = os.fspath(path)
     try:
-        status = os.lstat(name)
+        status = path.stat() if follow else path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return (None if known is None else ExternalChange(path, "Deleted", "Fingerprint")), known
     except OSError as error:
@@ -268,11 +270,13 @@ def _compare(
         return ExternalChange(path, "Created", "Fingerprint"), known
     if known.matches(status) and not known.is_racy_at(looked_ns):
         return None, known
-    return _compare_bytes(path, known)
+    return _compare_bytes(path, known, follow=follow)
 
 
-def _compare_bytes(path: Path, known: Fingerprint) -> tuple[ExternalChange | None, Fingerprint | None]:
-    look = _look_at(os.fspath(path))
+def _compare_bytes(
+    path: Path, known: Fingerprint, *, follow: bool
+) -> tuple[ExternalChange | None, Fingerprint | None]:
+    look = _look_at(os.fspath(path), follow=follow)
     if look.data is None or look.status is None:
         if look.error_code is not None:
             unreadable = ExternalChange(path, "Unreadable", "Fingerprint", error_code=look.error_code)
@@ -403,7 +407,7 @@ class Inputs:
 
     def _watched(self, path: Path) -> _Watched:
         looked_ns = time.time_ns()
-        look = _look_at(os.fspath(path))
+        look = _look_at(os.fspath(path), follow=True)
         if look.status is None:
             return _Watched(None if look.reason is None else _UNKNOWN, looked_ns)
         sha256 = b"" if look.data is None else hashlib.sha256(look.data).digest()
@@ -441,7 +445,7 @@ class Inputs:
     def _changed_files(self) -> Iterator[ExternalChange]:
         for path, watched in self._files.items():
             looked_ns = time.time_ns()
-            change, fingerprint = _compare(path, watched.fingerprint, watched.looked_ns)
+            change, fingerprint = _compare(path, watched.fingerprint, watched.looked_ns, follow=True)
             if change is not None:
                 yield change
             elif fingerprint is not watched.fingerprint or watched.looked_ns < looked_ns - RACY_NANOSECONDS:

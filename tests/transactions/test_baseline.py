@@ -221,6 +221,20 @@ def test_an_input_replaced_by_a_directory_or_link_is_a_change(root: Path, inputs
     assert {("Changed", "A.cs"), ("Changed", "Sub/B.cs")} <= set(told(inputs.changes(), root))
 
 
+def test_an_input_that_is_a_link_counts_by_what_it_leads_to(root: Path) -> None:
+    (root / "Link.cs").symlink_to("A.cs")
+    (root / "Dangling.cs").symlink_to("Later.cs")
+    inputs = Inputs.capture([root / "Link.cs", root / "Dangling.cs"], [])
+    assert inputs.changes() == ()
+    (root / "A.cs").write_bytes(b"x\n")
+    write(root, {"Later.cs": b"l\n"})
+
+    assert told(inputs.changes(), root) == [("Created", "Dangling.cs"), ("Changed", "Link.cs")]
+    (root / "Link.cs").unlink()
+    (root / "Link.cs").write_bytes(b"a\n")
+    assert told(inputs.changes(), root) == [("Created", "Dangling.cs")]
+
+
 def test_what_cannot_be_looked_at_counts_as_changed(root: Path) -> None:
     loop = root / "Loop"
     loop.symlink_to("Loop")
