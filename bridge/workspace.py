@@ -378,7 +378,7 @@ class Workspace:
 
         ``written`` maps each path of the commit to the SHA-256 of its bytes, ``None`` for a deleted file.
         """
-        self.load.inputs.accept(written)
+        await to_thread.run_sync(self.load.inputs.accept, written)
         self.transaction = None
         self.state = next_state(self.state, Event.COMMITTED)
         self._committed_snapshot = new_snapshot_id()
