@@ -53,6 +53,14 @@ PATIENT = Options(server="embedded", load_timeout=20.0, request_timeout=10.0, re
 """The bridge's own defaults are made for compilers; a test that waits so long has failed."""
 
 
+class UnexpectedRefusal(AssertionError):
+    """A call was refused that a test expected to be answered."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(answer.text)
+        self.code = Failure.model_validate(answer.envelope).error.code
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A refused call."""
@@ -108,7 +116,8 @@ class Agent:
     async def ask(self, data: type[D], tool: str, **arguments: object) -> D:
         """A call that is answered; its data."""
         answer = await self.call(tool, **arguments)
-        assert not answer.is_error, answer.text
+        if answer.is_error:
+            raise UnexpectedRefusal(answer)
         snapshot = answer.envelope.get("snapshot")
         if isinstance(snapshot, dict):
             self.snapshot = snapshot

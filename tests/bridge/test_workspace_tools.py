@@ -605,6 +605,7 @@ async def test_a_wait_for_a_lease_ends(tmp_path: Path) -> None:
             assert refusal.code == "WorkspaceBusy"
             assert "0.05" in refusal.message
             held.released.set()
+        await made.agent.start()
 
 
 @keeps("parallel.calls")
