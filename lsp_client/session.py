@@ -66,6 +66,9 @@ what it sees is no longer known."""
 ALIVE_TIMEOUT: Final = 10.0
 """Seconds for the question that shows that a server still works; a healthy one needs milliseconds."""
 
+HOST_LINES: Final = 10
+"""Lines of the .NET host's words about a runtime that is missing; links and advice follow."""
+
 CLIENT_NAME: Final = "roslyn-bridge"
 
 _NO_RUNTIME: Final = re.compile(
@@ -445,5 +448,7 @@ def _explained_text(message: str, stderr_tail: str) -> LanguageServerFailed | Do
     found = _NO_RUNTIME.search(stderr_tail) or _NO_RUNTIME.search(message)
     if found is None:
         return LanguageServerFailed(message, stderr_tail)
-    line = next((line for line in stderr_tail.splitlines() if found[0] in line), message)
-    return DotnetSdkNotFound(line.strip())
+    lines = [line.strip() for line in (stderr_tail or message).splitlines() if line.strip()]
+    first = next((number for number, line in enumerate(lines) if found[0] in line), 0)
+    # The host names the framework wanted, and those found, in the lines below.
+    return DotnetSdkNotFound(" ".join(lines[first : first + HOST_LINES]))

@@ -128,8 +128,8 @@ class CsharpLsDialect:
     line_rule: LineRule = LineRule.ROSLYN
 
     def accepts(self, path: Path) -> bool:
-        """Solutions; a project has to be given through a solution that holds it, a filter is not sure to be read."""
-        return path.suffix.lower() in {".sln", ".slnx"}
+        """Solutions and filters (seen with 0.28.0); a project has to be given through a solution that holds it."""
+        return path.suffix.lower() in {".sln", ".slnx", ".slnf"}
 
     def command_line(
         self, command: Sequence[str], target: LoadTarget, *, log_directory: Path, client_process_id: int

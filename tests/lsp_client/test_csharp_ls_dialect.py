@@ -246,9 +246,9 @@ def test_its_titles_are_kept_english_because_actions_are_found_by_them() -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "accepted"), [("a.sln", True), ("a.slnx", True), ("a.slnf", False), ("a.csproj", False)]
+    ("name", "accepted"), [("a.sln", True), ("a.slnx", True), ("a.slnf", True), ("a.csproj", False)]
 )
-def test_it_opens_solutions_only(name: str, accepted: bool) -> None:
+def test_it_opens_solutions_and_filters_but_no_project(name: str, accepted: bool) -> None:
     assert CSHARP_LS.accepts(Path(name)) is accepted
 
 

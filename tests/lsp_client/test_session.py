@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from lsp_client.dialects.base import DocumentView, FileEvent
-from lsp_client.errors import ServerGone
+from lsp_client.errors import ResponseError, ServerGone
 from lsp_client.failures import DocumentNotSeen, NotificationRefused, NotSupported
 from lsp_client.messages import Position, Range
 from lsp_client.session import Session
@@ -376,13 +376,17 @@ async def test_a_fix_all_for_a_scope_the_action_has_not_is_refused(tmp_path: Pat
             await session.resolve_fix_all(action, "Solution")
 
 
-async def test_a_deaf_server_is_not_alive_although_it_refuses_unknown_requests(tmp_path: Path) -> None:
+async def test_a_deaf_server_is_not_alive_although_it_refuses_unknown_requests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lsp_client.session.ALIVE_TIMEOUT", 0.3)
+    monkeypatch.setattr("lsp_client.process.SHUTDOWN_WAIT", 0.2)
     async with session_of(tmp_path, "csharp-ls") as session:
         assert await session.is_alive()
         await _send_past_the_list(session, "$/madeUp")
-        with anyio.move_on_after(1.0) as bound:
-            await session.is_alive()
-        assert bound.cancelled_caught
+        with pytest.raises(ResponseError):
+            await session.ask("test/unknown", {})
+        assert not await session.is_alive()
 
 
 async def test_a_dead_server_is_not_alive(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from lsp_client.dialects import ROSLYN
 from lsp_client.dialects.base import DocumentView, LoadMessage, LoadTarget
 from lsp_client.discovery import ServerLaunch
-from lsp_client.errors import LanguageServerError, ServerGone
+from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
 from lsp_client.failures import (
     DotnetSdkNotFound,
     LanguageServerFailed,
@@ -109,8 +109,9 @@ async def test_a_project_that_csharp_ls_could_not_load_is_an_error_although_the_
 
 
 async def test_a_solution_that_cannot_be_opened_is_reported_long_before_the_load_timeout(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("lsp_client.dialects.roslyn.LOAD_ERROR_GRACE", 0.3)
     failure = await started(supervisor_of(tmp_path, "roslyn", load="broken"))
     assert isinstance(failure, WorkspaceLoadFailed)
     assert "Could not find file" in failure.message
@@ -142,10 +143,10 @@ async def test_a_server_that_dies_while_it_starts_is_reported_with_its_last_word
 
 
 async def test_a_missing_runtime_is_told_as_such(tmp_path: Path) -> None:
-    words = "You must install or update .NET to run this application.\n\nmore\n"
+    words = "noise\nYou must install or update .NET to run this application.\n\nFramework: 'X'\n"
     failure = await started(supervisor_of(tmp_path, "csharp-ls", load="die", stderr=words))
     assert isinstance(failure, DotnetSdkNotFound)
-    assert failure.message == "You must install or update .NET to run this application."
+    assert failure.message == "You must install or update .NET to run this application. Framework: 'X'"
 
 
 async def test_a_program_that_is_not_there_is_reported(tmp_path: Path) -> None:
@@ -282,6 +283,28 @@ async def test_a_deaf_server_is_replaced_when_it_is_doubted(
             second = await supervisor.session()
         assert second.pid != first.pid
         assert await second.is_alive()
+
+
+@both
+async def test_a_server_that_takes_no_bytes_any_more_is_replaced(
+    tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it sees is not known any more: the pipe holds a part of what the ledger has noted."""
+    monkeypatch.setattr("lsp_client.session.NOTIFY_TIMEOUT", 0.3)
+    monkeypatch.setattr("lsp_client.process.SHUTDOWN_WAIT", 0.3)
+    monkeypatch.setattr("lsp_client.process.EXIT_WAIT", 0.3)
+    new = tmp_path / "New.cs"
+    view = DocumentView({new: "// long\n" * 100_000}, frozenset({new}))
+    async with supervised(tmp_path, mode) as supervisor:
+        first = await supervisor.session()
+        await first.ask("test/wedge", {})
+        with anyio.fail_after(BOUND), pytest.raises(RequestTimedOut):
+            await first.synchronise(view)
+        assert first.broken.is_set()
+        with anyio.fail_after(BOUND):
+            second = await supervisor.session()
+            await second.synchronise(view)
+        assert (second.pid != first.pid, await seen(second, new)) == (True, [view.texts[new]])
 
 
 # --- reload and stop ----------------------------------------------------------------------------------------

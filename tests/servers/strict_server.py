@@ -6,7 +6,8 @@ In the mode ``roslyn`` every mistake with documents ends the process with code 8
 own requests while it starts.  In the mode ``csharp-ls`` an unknown notification makes it deaf for good (unknown
 *requests* are still refused), a close re-reads the file with its byte order mark, and a changed project file makes it
 forget all open texts.  Its own questions tell the truth about it: ``test/seen`` (URI to text as it sees it),
-``test/open`` (URI to open text), ``test/notifications`` (methods, in order), ``test/reload``, ``test/crash``.
+``test/open`` (URI to open text), ``test/notifications`` (methods, in order), ``test/reload``, ``test/wedge``,
+``test/crash``.
 
 Settings (a JSON object):
 
@@ -23,6 +24,7 @@ Settings (a JSON object):
 
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from urllib.parse import unquote
@@ -50,12 +52,17 @@ class Server:
         self.notifications: list[str] = []
         self.deaf = False
         self.loaded = False
+        self.wedged = False
         self.next_id = 0
-        self.awaited: dict[int, int | None] = {}  # own requests: the length the answer must have
+        self.backlog: list[Json] = []
 
     # --- the wire ---------------------------------------------------------------------------------------
 
-    def read(self) -> Json | None:
+    def next(self) -> Json | None:
+        """The next message to act on."""
+        return self.backlog.pop(0) if self.backlog else self.receive()
+
+    def receive(self) -> Json | None:
         length = None
         while (line := sys.stdin.buffer.readline()).strip():
             name, _, value = line.partition(b":")
@@ -78,12 +85,12 @@ class Server:
         self.write(message)
 
     def ask(self, method: str, params: object, length: int | None = None) -> None:
-        """Ask the client and handle what comes until it has answered, as a server that waits does."""
+        """Ask the client and wait for its answer; whatever else comes has to wait as well."""
         self.next_id += 1
         own = self.next_id
         self.write({"id": own, "method": method, "params": params})
         while True:
-            message = self.read()
+            message = self.receive()
             if message is None:
                 os._exit(0)
             if message.get("id") == own and "method" not in message:
@@ -93,7 +100,7 @@ class Server:
                 ):
                     self.mistake(f"a wrong answer to {method}")
                 return
-            self.take(message)
+            self.backlog.append(message)
 
     def mistake(self, what: str) -> None:
         sys.stderr.write(f"fatal: {what}\n")
@@ -353,6 +360,11 @@ class Server:
             self.load_once()
         return None
 
+    def on_test_wedge(self, params: Json) -> object:
+        """Take nothing any more, from the next message on."""
+        self.wedged = True
+        return None
+
     def on_test_crash(self, params: Json) -> object:
         os._exit(9)
 
@@ -364,8 +376,10 @@ def main() -> None:
     if isinstance(load_file, str) and Path(load_file).exists():
         settings["load"] = Path(load_file).read_text(encoding="ascii")
     server = Server(settings)
-    while (message := server.read()) is not None:
+    while (message := server.next()) is not None:
         server.take(message)
+        while server.wedged:
+            signal.pause()
 
 
 if __name__ == "__main__":
