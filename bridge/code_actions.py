@@ -8,11 +8,10 @@ vanished action is a refusal, and nothing is ever half staged.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from anyio import to_thread
 
@@ -20,27 +19,17 @@ from bridge.action_references import ActionReference
 from bridge.editorconfig import editorconfig_for
 from bridge.errors import BridgeError
 from bridge.projects import Document
+from bridge.questions import CONTENT_MODIFIED, ask
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import ActionListing, ServerAction
-from lsp_client.errors import RequestTimedOut, ResponseError, ServerGone
+from lsp_client.errors import ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import EditRefused
 from transactions.overlay import Overlay
 from transactions.text import UTF8, LineEndingPolicy, Range, SourceText, TextEncoding
-
-T = TypeVar("T")
-
-CONTENT_MODIFIED = -32801
-"""LSP's code for "the text has moved under this request"."""
-
-READ_ATTEMPTS = 2
-"""A question that only reads is put once more when the server died under it."""
-
-MODIFIED_ATTEMPTS = 2
-"""A server that says "content modified" on unmoved text is synchronised and asked once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,25 +67,6 @@ async def _listed(
         except DocumentNotSeen as error:
             raise BridgeError("CodeActionsUnavailable", str(error)) from error
         yield listing
-
-
-async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]]) -> T:
-    """Put a question that only reads; once more when the server died, or when it says that the text has moved."""
-    deaths = modified = 0
-    while True:
-        try:
-            return await question(await workspace.ready_session())
-        except ServerGone:
-            deaths += 1
-            if deaths == READ_ATTEMPTS:
-                raise
-        except RequestTimedOut:
-            workspace.doubt_server()
-            raise
-        except ResponseError as error:
-            modified += 1
-            if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:
-                raise
 
 
 def readable_text(workspace: Workspace, path: Path) -> SourceText:

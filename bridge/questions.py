@@ -1,0 +1,48 @@
+"""Questions to the language server that only read: how often they are put, and when they are put again.
+
+A server that died under a question is started anew and sees the same texts, so the question is put once more.  A
+server that says "content modified" on texts that nobody moved was asked too early, and is asked once more as well.
+Everything else is the asker's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from bridge.workspace import Workspace
+from lsp_client.errors import RequestTimedOut, ResponseError, ServerGone
+from lsp_client.session import Session
+
+T = TypeVar("T")
+
+CONTENT_MODIFIED = -32801
+"""LSP's code for "the text has moved under this request"."""
+
+READ_ATTEMPTS = 2
+"""A question that only reads is put once more when the server died under it."""
+
+MODIFIED_ATTEMPTS = 2
+"""A server that says "content modified" on unmoved text is synchronised and asked once more."""
+
+
+async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]]) -> T:
+    """Put a question that only reads; once more when the server died, or when it says that the text has moved.
+
+    Needs a lease.  Raises what the question raises.
+    """
+    deaths = modified = 0
+    while True:
+        try:
+            return await question(await workspace.ready_session())
+        except ServerGone:
+            deaths += 1
+            if deaths == READ_ATTEMPTS:
+                raise
+        except RequestTimedOut:
+            workspace.doubt_server()
+            raise
+        except ResponseError as error:
+            modified += 1
+            if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:
+                raise
