@@ -72,6 +72,17 @@ class Agent:
             **arguments,
         )
 
+    async def refused_listing(self, path: str, start: int, length: int = 0) -> Json:
+        """The error of a listing that must be refused."""
+        return await self.refused(
+            "list-code-actions",
+            document={"path": path},
+            range={"start": start, "length": length},
+            expectedSnapshot=self.snapshot,
+            kinds="All",
+            limit=200,
+        )
+
     async def stage(self, path: str, start: int, title: str, length: int = 0) -> Json:
         """Stage the one action whose title starts with ``title``."""
         offered = await self.actions(path, start, length)
