@@ -198,10 +198,13 @@ class Loader:
     def target(self, request: LoadRequest, load: Load) -> LoadTarget:
         """What the server is asked to open: the path itself, or a solution made for it."""
         path = request.path
-        if not request.launch.dialect.accepts(path):
-            references = transitive_references(load.structure, path)
-            path = write_generated_solution(path, self._state.directory("solutions"), references)
         projects = tuple(dict.fromkeys(project.path for project in load.structure.projects))
+        if not request.launch.dialect.accepts(path):
+            directory = self._state.directory("solutions")
+            if path in projects:
+                path = write_generated_solution(path, directory, transitive_references(load.structure, path))
+            else:  # a filter: the projects it keeps
+                path = write_generated_solution(projects[0], directory, projects[1:], stands_for=path)
         return LoadTarget(path, request.root, projects)
 
     async def reload_server(

@@ -320,19 +320,22 @@ def write_generated_solution(
     directory: Path,
     references: Sequence[Path] = (),
     *,
+    stands_for: Path | None = None,
     configurations: Sequence[str] = ("Debug|Any CPU", "Release|Any CPU"),
 ) -> Path:
     """Write a ``.sln`` into ``directory`` that holds ``csproj`` and ``references``, and give its path.
 
     For servers that open solutions only.  ``references`` are the project's transitive project references.  The old
     format with absolute paths: every SDK and csharp-ls reads it, ``.slnx`` only the newer ones.  The name is made from
-    the project's path, the content from the arguments, so writing it again changes nothing.
+    the path it stands for (by default ``csproj``; a solution filter names its own), the content from the arguments, so
+    writing it again changes nothing.
 
     Raises ``PathRefused`` (``WorkspaceNotSupported``) for a path that the format cannot hold, and ``OSError``.
     """
     directory.mkdir(parents=True, exist_ok=True)
     text = _solution_text(list(dict.fromkeys((csproj, *references))), configurations)
-    target = directory / f"{csproj.stem}.{sha256(os.fsencode(csproj)).hexdigest()[:12]}.sln"
+    origin = stands_for or csproj
+    target = directory / f"{origin.stem}.{sha256(os.fsencode(origin)).hexdigest()[:12]}.sln"
     data = b"\xef\xbb\xbf" + text.encode("utf-8")
     if not (target.is_file() and target.read_bytes() == data):
         temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
