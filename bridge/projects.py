@@ -10,6 +10,7 @@ Identifiers are hashes of paths: the same in every process and after every reloa
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -238,6 +239,10 @@ def transitive_references(structure: Structure, project: Path) -> tuple[Path, ..
     return tuple(found)
 
 
+_ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
+"""What MSBuild takes for a letter written by its number; a project below such a folder cannot be built either."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """What became of one project file."""
@@ -300,6 +305,10 @@ class _Reader:
             return early
         if self._msbuild is None:
             return await to_thread.run_sync(_globbed, item)
+        escape = _ESCAPE.search(str(item.path))
+        if escape is not None:
+            message = f"MSBuild reads {escape[0]!r} in this path as an escaped character and finds no sources there."
+            return _Outcome(failed=FailedProject(item.path, message))
         try:
             return await self._evaluated(item, self._msbuild)
         except EvaluationFailed as failure:
