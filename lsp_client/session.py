@@ -430,9 +430,9 @@ class Session:
         """Show the text that is on disk now by an open document."""
         await self._mirror.hold(path, text)
 
-    async def release(self, path: Path) -> None:
-        """Close the document if it is open."""
-        await self._mirror.release(path)
+    async def let_go(self, path: Path) -> None:
+        """End a hold of this document."""
+        await self._mirror.let_go(path)
 
     def forget_documents(self) -> None:
         """The server dropped all open texts."""
