@@ -106,12 +106,11 @@ class Mirror:
         if path not in self._wanted(self._view):
             await self._put(path, text)
 
-    async def release(self, path: Path) -> None:
-        """Close the document if it is open."""
-        uri = path_to_uri(path)
+    async def let_go(self, path: Path) -> None:
+        """End a hold; the document is closed unless the view or a look wants it open."""
         self._held.discard(path)
-        if self._paths.pop(uri, None) is not None:
-            await self._send(self._ledger.close(uri))
+        if path not in self._wanted(self._view) and self._looks.get(path, 0) == 0:
+            await self._close(path)
 
     async def look(self, texts: Mapping[Path, str]) -> tuple[Path, ...]:
         """Open what is not open yet; returns what must be given to ``look_away`` afterwards."""
@@ -137,7 +136,7 @@ class Mirror:
                 continue
             self._looks.pop(path, None)
             if path not in wanted and path not in self._held:
-                await self.release(path)
+                await self._close(path)
 
     def forget(self) -> None:
         """The server has dropped all open texts: the next ``show`` sends the view again, in full."""
@@ -186,7 +185,7 @@ class Mirror:
         elif text is not None and self._looks.get(path, 0) > 0:
             await self._put(path, text)
         else:
-            await self.release(path)
+            await self._close(path)
 
     async def _bring_back(self, path: Path) -> None:
         """A file that was told deleted and is there again: opening it makes the server take it in anew."""
@@ -195,8 +194,14 @@ class Mirror:
             self._held.add(path)
             await self._put(path, text)
 
+    async def _close(self, path: Path) -> None:
+        uri = path_to_uri(path)
+        self._held.discard(path)
+        if self._paths.pop(uri, None) is not None:
+            await self._send(self._ledger.close(uri))
+
     async def _tell_deleted(self, path: Path) -> None:
-        await self.release(path)
+        await self._close(path)
         self._told_deleted.add(path)
         events = wire_events([FileEvent(path, "deleted")])
         await self._send(Notification("workspace/didChangeWatchedFiles", {"changes": events}))

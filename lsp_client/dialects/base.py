@@ -245,8 +245,8 @@ class Holder(Port, Protocol):
         change instead of a close.
         """
 
-    async def release(self, path: Path) -> None:
-        """Close the document if it is open."""
+    async def let_go(self, path: Path) -> None:
+        """End a hold; the document is closed unless the view or a question wants it open."""
 
     def forget_documents(self) -> None:
         """The server dropped all open texts; the current view has to be sent again in full."""

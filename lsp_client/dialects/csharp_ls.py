@@ -225,7 +225,7 @@ class CsharpLsDialect:
                 other = True
             elif event.kind == "deleted":
                 if holder.is_open(event.path):
-                    await holder.release(event.path)
+                    await holder.let_go(event.path)
                 else:
                     told.append(event)
             elif holder.is_open(event.path) or await _is_opened_rather(holder, event):

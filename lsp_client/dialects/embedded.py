@@ -49,6 +49,8 @@ class EmbeddedDialect(RoslynDialect):
         if told := [event for event in events if not holder.is_open(event.path)]:
             await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
         for event in events:
+            if event.kind == "deleted":
+                await holder.let_go(event.path)
             text = holder.text_on_disk(event.path) if holder.is_open(event.path) else None
             if text is not None:
                 await holder.hold(event.path, text)

@@ -324,6 +324,9 @@ class RoslynDialect:
         reloads = holder.watch.reloads
         if told:
             await holder.tell("workspace/didChangeWatchedFiles", {"changes": wire_events(told)})
+        for event in moved:
+            if event.kind == "deleted":
+                await holder.let_go(event.path)
         for path in changed:
             text = holder.text_on_disk(path)
             if text is not None:

@@ -53,7 +53,7 @@ async def test_a_close_would_have_shifted_the_columns_of_that_file(tmp_path: Pat
     async with session_of(tmp_path, "csharp-ls") as session:
         marked = at(tmp_path, "Marked.cs")
         await session.synchronise(DocumentView({marked: "class Staged { }\r\n"}))
-        await session.release(marked)
+        await session.tell("textDocument/didClose", {"textDocument": {"uri": marked.as_uri()}})
         assert await seen(session, marked) == [MARK + "class Marked { }\r\n"]
 
 
@@ -107,6 +107,68 @@ async def test_after_any_sequence_of_views_the_server_sees_exactly_the_last_one(
             ]
             assert await seen(session, *disk, *new) == expected
         assert session.pending_request_count == 0
+
+
+@both
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_changes_on_disk_and_in_the_view_the_server_sees_both_together(
+    tmp_path: Path, mode: str, seed: int
+) -> None:
+    """Stage, undo, change, create and delete on disk, commit: in any order."""
+    rng = random.Random(seed)
+    names = ["One.cs", "Marked.cs", "New.cs", "Größe 2.cs"]
+    disk = {at(tmp_path, "One.cs"): "class One { }\n", at(tmp_path, "Marked.cs"): "class Marked { }\r\n"}
+    view: dict[Path, str] = {}
+    gone: set[Path] = set()
+    numbers = iter(range(1000))
+
+    def text() -> str:
+        return f"class C{next(numbers)} {{ }}{rng.choice(['', chr(10), chr(13) + chr(10)])}"
+
+    def write(path: Path, content: str) -> FileEvent:
+        event = FileEvent(path, "changed" if path in disk else "created")
+        mark = rng.choice([b"", b"\xef\xbb\xbf"])
+        path.write_bytes(mark + content.encode())
+        disk[path] = content
+        return event
+
+    def delete(path: Path) -> FileEvent:
+        path.unlink()
+        del disk[path]
+        return FileEvent(path, "deleted")
+
+    def stage() -> None:
+        view.clear()
+        gone.clear()
+        view.update({at(tmp_path, n): text() for n in names if rng.random() < 0.4})
+        gone.update(path for path in disk if path not in view and rng.random() < 0.2)
+
+    async with session_of(tmp_path, mode) as session:
+        for _ in range(30):
+            events: list[FileEvent] = []
+            match rng.choice(["stage", "undo", "disk", "commit"]):
+                case "stage":
+                    stage()
+                case "undo":
+                    view.clear()
+                    gone.clear()
+                case "disk":
+                    path = at(tmp_path, rng.choice(names))
+                    if path not in view and path not in gone:
+                        events = [
+                            delete(path) if path in disk and rng.random() < 0.3 else write(path, text())
+                        ]
+                case "commit":
+                    events = [*(write(p, t) for p, t in view.items()), *(delete(p) for p in list(gone))]
+                    view.clear()
+                    gone.clear()
+            assert await session.files_changed(events)
+            created = frozenset(path for path in view if path not in disk)
+            await session.synchronise(DocumentView(dict(view), created, frozenset(gone)))
+            deleted = "" if mode == "roslyn" else None
+            paths = [at(tmp_path, name) for name in names]
+            expected = [view.get(p, deleted if p in gone else disk.get(p)) for p in paths]
+            assert await seen(session, *paths) == expected
 
 
 @both

@@ -48,7 +48,9 @@ class Server:
         self.strict = settings.get("mode") == "roslyn"
         self.root = Path()
         self.open: dict[str, str] = {}
-        self.known: dict[str, str] = {}  # csharp-ls: the texts of its documents, open or not
+        self.known: dict[
+            str, str
+        ] = {}  # csharp-ls: the texts of its documents; roslyn: of its files, as loaded
         self.notifications: list[str] = []
         self.deaf = False
         self.loaded = False
@@ -204,6 +206,8 @@ class Server:
             text = f"[Server] [solution/open] System.IO.FileNotFoundException: Could not find file '{params}'.\n   at Some.Place()"
             self.tell("window/logMessage", {"type": 1, "message": text})
         elif how == "ok":
+            for path in self.root.rglob("*.cs"):
+                self.known[path.as_uri()] = text_of(path)
             self.tell("workspace/projectInitializationComplete", self.settings.get("complete"))
 
     def load(self) -> None:
@@ -236,7 +240,9 @@ class Server:
         uri = str(document["uri"])
         if self.strict and uri in self.open:
             self.mistake("opened twice")
-        self.open[uri] = self.known[uri] = str(document["text"])
+        self.open[uri] = str(document["text"])
+        if not self.strict:
+            self.known[uri] = self.open[uri]
 
     def did_change(self, params: Json) -> None:
         document, changes = params["textDocument"], params["contentChanges"]
@@ -252,7 +258,9 @@ class Server:
             start = self.offset(text, change["range"]["start"])
             end = self.offset(text, change["range"]["end"])
             text = text[:start] + str(change["text"]) + text[end:]
-        self.open[uri] = self.known[uri] = text
+        self.open[uri] = text
+        if not self.strict:
+            self.known[uri] = text
 
     def offset(self, text: str, position: Json) -> int:
         """A position as an index; only texts of the basic plane are used with this server."""
@@ -273,7 +281,8 @@ class Server:
         if self.strict and uri not in self.open:
             self.mistake("closed while closed")
         self.open.pop(uri, None)
-        self.reread(uri)
+        if not self.strict:
+            self.reread(uri)
 
     def reread(self, uri: str) -> None:
         """csharp-ls reads a file again as UTF-8 and keeps its byte order mark as a character."""
@@ -290,7 +299,14 @@ class Server:
         projects = [c for c in changes if str(c["uri"]).endswith("proj")]
         for change in changes:
             uri, kind = str(change["uri"]), change["type"]
-            if self.strict or not uri.endswith(".cs"):
+            if not uri.endswith(".cs"):
+                continue
+            if self.strict:
+                # A changed file is taken in some time later, which here is never.
+                if kind == 1:
+                    self.known[uri] = text_of(Path(unquote(uri[len("file://") :])))
+                elif kind == 3:
+                    self.known.pop(uri, None)
                 continue
             self.open.pop(uri, None)
             if kind == 3:
@@ -308,11 +324,7 @@ class Server:
     # --- questions --------------------------------------------------------------------------------------
 
     def sees(self, uri: str) -> str | None:
-        if not self.strict:
-            return self.known.get(uri)
-        path = Path(unquote(uri[len("file://") :]))
-        on_disk = text_of(path) if path.is_file() else None
-        return self.open.get(uri, on_disk)
+        return self.open.get(uri, self.known.get(uri))
 
     @staticmethod
     def uri_of(params: Json) -> str:
@@ -324,8 +336,7 @@ class Server:
         return [] if self.sees(self.uri_of(params)) is not None else None
 
     def on_textDocument__vs_getProjectContexts(self, params: Json) -> object:
-        path = Path(unquote(self.uri_of(params)[len("file://") :]))
-        return {"_vs_projectContexts": [{"_vs_is_miscellaneous": not path.is_file()}]}
+        return {"_vs_projectContexts": [{"_vs_is_miscellaneous": self.uri_of(params) not in self.known}]}
 
     def on_textDocument_diagnostic(self, params: Json) -> object:
         uri = self.uri_of(params)
