@@ -54,6 +54,7 @@ from lsp_client.messages import (
     decode_optional,
 )
 from lsp_client.mirror import Mirror
+from lsp_client.process import STDERR_TAIL_BYTES
 from lsp_client.uris import path_to_uri
 
 INITIALIZE_TIMEOUT: Final = 120.0
@@ -68,6 +69,9 @@ ALIVE_TIMEOUT: Final = 10.0
 
 HOST_LINES: Final = 10
 """Lines of the .NET host's words about a runtime that is missing; links and advice follow."""
+
+STDERR_MAY_BE_CUT: Final = STDERR_TAIL_BYTES // 2
+"""Characters of stderr from which on its beginning may be missing; the choice of a framework is said early."""
 
 CLIENT_NAME: Final = "roslyn-bridge"
 
@@ -186,7 +190,10 @@ class Session:
         wanted = next((value for name, value in environment.items() if name.lower() == "targetframework"), "")
         if not wanted or self.dialect.supports_target_framework:
             return
-        used = self.dialect.used_target_framework(self._stderr_tail())
+        said = self._stderr_tail()
+        used = self.dialect.used_target_framework(said)
+        if used is None and len(said) > STDERR_MAY_BE_CUT:
+            return  # what it chose was said long ago; whoever knows the projects has to judge
         if used != wanted:
             chosen = f"chose '{used}'" if used else "does not say which one it loaded"
             raise MsBuildPropertiesRejected(
