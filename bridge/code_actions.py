@@ -18,6 +18,7 @@ from anyio import to_thread
 from bridge.action_references import ActionReference
 from bridge.editorconfig import editorconfig_for
 from bridge.errors import BridgeError
+from bridge.observations import observing
 from bridge.projects import Document
 from bridge.questions import CONTENT_MODIFIED, ask
 from bridge.server_edits import range_to_server, workspace_edit_from_server
@@ -142,8 +143,9 @@ async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPo
         _policy(workspace, reference.document, line_endings),
     )
     before = transaction.current
-    staged = transaction.stage(planned, "stage-code-action", " > ".join(action.title_path))
-    workspace.references.consume(action_id)
+    async with observing(workspace, planned):
+        staged = transaction.stage(planned, "stage-code-action", " > ".join(action.title_path))
+        workspace.references.consume(action_id)
     if not staged:
         return Staged(
             staged=False, summary=f"{action.title}: the text is already as the action would leave it."

@@ -26,6 +26,7 @@ import anyio
 from anyio import to_thread
 
 from bridge.action_references import ActionReferences
+from bridge.diagnostics import Observations
 from bridge.errors import Action, BridgeError
 from bridge.leases import Leases
 from bridge.loading import Load, Loader, LoadRequest
@@ -78,6 +79,7 @@ class Workspace:
         self.epoch = 1
         self.state = State.READY
         self.transaction: Transaction | None = None
+        self.observations = Observations()
         self.external_change: ExternalChange | None = None
         self.leases = Leases(max_readers=options.max_concurrent_queries, wait=options.lease_wait)
         self.references = ActionReferences(
@@ -359,6 +361,7 @@ class Workspace:
         self.transaction = Transaction(
             self._baseline, self._committed_snapshot, self._options.max_transaction_revisions
         )
+        self.observations = Observations()
 
     def require_transaction(self) -> Transaction:
         """The active transaction.  Raises ``NoActiveTransaction``."""

@@ -75,3 +75,13 @@ class Diagnostic(Data):
     severity: Given[Severity]
     message: Text
     location: OrNull[ResolvedLocation] = None
+
+
+class DocumentError(Data):
+    """One error in a document that may exist only in a transaction, so that no selector could name its place."""
+
+    id: Given[Text]
+    message: Given[Text]
+    path: Given[Text] = Field(description="Relative to the workspace root when inside it.")
+    line: Given[Integer] = Field(description="Counted from one.")
+    column: Given[Integer] = Field(description="Counted from one, in UTF-16 units.")

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
-from schemas.locations import DocumentReference
+from schemas.locations import DocumentError, DocumentReference
 from schemas.selectors import DocumentSelector, WorkspaceRequest
 from schemas.snapshots import ExpectedSnapshot
-from schemas.wire import Data, Flag, Given, Integer, Offset, OrNull, Text
+from schemas.wire import Data, Flag, Given, Integer, Offset, OrNull, Page, Text
 
 EXPECTED_SNAPSHOT = "The snapshot, unchanged, of the answer this request builds on."
 
@@ -81,6 +81,12 @@ class Hunk(Data):
     updated_start_line: Given[Integer] = Field(description="Counted from one.")
     updated_line_count: Given[Integer]
     lines: Given[tuple[Text, ...]] = Field(description="Each led by a space, + or -.")
+    original_lacks_final_newline: OrNull[Flag] = Field(
+        None, description="True when the last original line is shown and has no line end."
+    )
+    updated_lacks_final_newline: OrNull[Flag] = Field(
+        None, description="True when the last updated line is shown and has no line end."
+    )
 
 
 class DocumentDiff(Data):
@@ -91,6 +97,17 @@ class DocumentDiff(Data):
     truncated: Given[Flag] = Field(description="Whether hunks were left out.")
 
 
+class DiagnosticsChange(Data):
+    """What the staged changes do to the errors in the changed documents; other documents are not looked at."""
+
+    new_errors: Given[Page[DocumentError]] = Field(description="Places are those of the staged text.")
+    fixed_errors: Given[Page[DocumentError]] = Field(description="Places are those of the text on disk.")
+    document_count: Given[Integer] = Field(description="Changed documents that were compared.")
+    unreliable: OrNull[Text] = Field(
+        None, description="Why this may be wrong or not the whole; absent when nothing speaks against it."
+    )
+
+
 class TransactionPreviewData(Data):
     """Everything staged, and the diff that was asked for."""
 
@@ -99,6 +116,10 @@ class TransactionPreviewData(Data):
         description="Added, then modified, then deleted ones."
     )
     diff: OrNull[DocumentDiff] = None
+    diagnostics_change: OrNull[DiagnosticsChange] = None
+    diagnostics_unavailable: OrNull[Text] = Field(
+        None, description="Why there is no diagnosticsChange; absent when there is one."
+    )
 
 
 class TransactionHistoryRequest(WorkspaceRequest):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from bridge.diagnostics import Finding
 from bridge.loading import Load
 from bridge.projects import Document
 from bridge.snapshots import SnapshotId
@@ -101,6 +102,17 @@ def document_reference(workspace: Workspace, document: Document) -> locations.Do
         document_id=document.id,
         path=workspace.relative(document.path),
         project_id=document.project_id,
+    )
+
+
+def document_error(workspace: Workspace, error: Finding) -> locations.DocumentError:
+    """One error of a document, with its place counted from one."""
+    return locations.DocumentError(
+        id=error.id,
+        message=error.message,
+        path=workspace.relative(error.path),
+        line=error.line + 1,
+        column=error.character + 1,
     )
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bridge.diagnostics import Difference, Finding
 from bridge.errors import Action, BridgeError
+from bridge.observations import Observed, Unavailable, observed
 from bridge.resolution import document_reference
 from bridge.states import State
 from bridge.tools import answers
@@ -11,10 +13,15 @@ from bridge.tools.call import CallContext
 from bridge.workbench import Workbench
 from bridge.workspace import Workspace
 from schemas import transactions as wire
+from schemas.locations import DocumentError
 from schemas.selectors import DocumentSelector
+from schemas.wire import Page
 from transactions import diff
 from transactions.commit import CommitResult
 from transactions.overlay import FileChange
+
+MOST_ERRORS = 50
+"""New errors, and fixed ones, that a preview shows; their number is told as well."""
 
 
 async def start_transaction(
@@ -41,14 +48,46 @@ async def preview_transaction(
         if request.include_diff and request.document is not None:
             detailed = _detailed(workspace, changes, request.document, request.context_lines)
         documents = tuple(_changed_document(workspace, change) for change in changes)
+        seen = observed(workspace)
         data = wire.TransactionPreviewData(
-            transaction=answers.transaction_info(workspace), documents=documents, diff=detailed
+            transaction=answers.transaction_info(workspace),
+            documents=documents,
+            diff=detailed,
+            diagnostics_change=_diagnostics_change(workspace, seen) if isinstance(seen, Observed) else None,
+            diagnostics_unavailable=seen.reason if isinstance(seen, Unavailable) else None,
         )
         names = ", ".join(
             f"{d.change_kind} {workspace.relative(c.path)}" for d, c in zip(documents, changes, strict=True)
         )
         count = answers.counted(len(changes), "changed document")
-        return Outcome(data, f"{count}{': ' + names if names else ''}.", workspace.snapshot())
+        text = f"{count}{': ' + names if names else ''}.{_errors_in_words(seen)}"
+        return Outcome(data, text, workspace.snapshot())
+
+
+def _diagnostics_change(workspace: Workspace, seen: Observed) -> wire.DiagnosticsChange:
+    return wire.DiagnosticsChange(
+        new_errors=_errors(workspace, seen.difference.new),
+        fixed_errors=_errors(workspace, seen.difference.fixed),
+        document_count=seen.documents,
+        unreliable=seen.unreliable,
+    )
+
+
+def _errors(workspace: Workspace, errors: tuple[Finding, ...]) -> Page[DocumentError]:
+    shown = errors[:MOST_ERRORS]
+    return Page[DocumentError](
+        items=tuple(answers.document_error(workspace, error) for error in shown),
+        has_more=len(errors) > len(shown),
+        total_count=len(errors),
+    )
+
+
+def _errors_in_words(seen: Observed | Unavailable) -> str:
+    if isinstance(seen, Unavailable) or seen.difference == Difference((), ()):
+        return ""
+    new, fixed = len(seen.difference.new), len(seen.difference.fixed)
+    doubt = " (not reliable)" if seen.unreliable else ""
+    return f" {answers.counted(new, 'new error')}, {fixed} fixed{doubt}."
 
 
 def _changed_document(workspace: Workspace, change: FileChange) -> wire.ChangedDocument:
@@ -78,6 +117,8 @@ def _detailed(
                 updated_start_line=hunk.updated_start_line,
                 updated_line_count=hunk.updated_line_count,
                 lines=tuple(hunk.lines),
+                original_lacks_final_newline=hunk.original_lacks_final_newline or None,
+                updated_lacks_final_newline=hunk.updated_lacks_final_newline or None,
             )
             for hunk in hunks
         ),

@@ -53,7 +53,14 @@ EXTRAS = {
     "workspace-status": [".server"],
     "server-status": [".languageServers"],
     "transaction-commit": [".notes"],
-    "transaction-preview": [".documents[].movedFrom", ".documents[].movedTo"],
+    "transaction-preview": [
+        ".documents[].movedFrom",
+        ".documents[].movedTo",
+        ".diff.hunks[].originalLacksFinalNewline",
+        ".diff.hunks[].updatedLacksFinalNewline",
+        ".diagnosticsChange",
+        ".diagnosticsUnavailable",
+    ],
     "list-code-actions": [
         ".actions.items[].titlePath",
         ".actions.items[].kindInferred",

@@ -1,0 +1,260 @@
+"""What one transaction knows of the errors in its changed documents, before and after each revision.
+
+A preview must not move the server, and works when the server is dead or the transaction conflicted.  So the looking is
+done when something is staged, under the lease that the stage holds anyway:
+
+* *before* a document's first stage the server is taken back to the texts on disk, and the document's errors there are
+  its baseline.  Where nothing was staged yet the server is there already.  Taking it back matters: an error that an
+  earlier revision made in this document would otherwise count as one that had always been there;
+* *after* the stage the errors of all changed documents are kept under the revision's snapshot id, so undo and redo find
+  them again.
+
+Looking is a service of staging, not a part of it.  It never fails a stage and is bounded, in documents and in seconds:
+what was not seen is missing, and a preview says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+
+from bridge.diagnostics import Difference, Finding, Look, Observations, compare, errors_among
+from bridge.errors import BridgeError
+from bridge.questions import CONTENT_MODIFIED, ask
+from bridge.workspace import Workspace
+from lsp_client.dialects.base import DocumentView
+from lsp_client.errors import LanguageServerError, ProtocolViolation, ResponseError
+from lsp_client.failures import DocumentNotSeen
+from lsp_client.session import Session
+from transactions.overlay import FileChange, Overlay
+
+MOST_DOCUMENTS = 50
+"""Changed documents that are looked at while staging.  A change of hundreds is for the commit's own validation."""
+
+LONGEST_LOOK = 10.0
+"""Seconds for one look, before or after a stage; a look at a few documents takes tenths of one."""
+
+OPEN_AT_ONCE = 100
+"""Documents that are opened for one round of questions.  Opened together they share one compilation; all documents of
+a large project at once would cost the server memory for nothing."""
+
+MOST_NAMED = 5
+"""Paths that a sentence names."""
+
+ON_DISK = DocumentView()
+"""No differences to the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Nothing is known, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What staging did to the errors of the changed documents.
+
+    ``unreliable`` says why it may be wrong or not the whole; ``None`` when the server had everything before it.
+    """
+
+    difference: Difference
+    documents: int
+    unreliable: str | None
+
+
+@asynccontextmanager
+async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[None]:
+    """Around the staging of ``planned``: look at the documents it changes before, and after if it was staged.
+
+    Needs the writer's lease and a transaction.
+    """
+    transaction = workspace.require_transaction()
+    changes = planned.changes()
+    if (
+        not can_look(workspace)
+        or len(changes) > MOST_DOCUMENTS
+        or planned.has_same_content(transaction.current)
+    ):
+        yield
+        return
+    await _look_before(workspace, changes)
+    yield
+    if transaction.current is planned:
+        workspace.observations.revisions[transaction.snapshot_id] = await _look_after(workspace, changes)
+
+
+def can_look(workspace: Workspace) -> bool:
+    """Whether this workspace's server knows diagnostics at all."""
+    return workspace.request.launch.dialect.has_diagnostics
+
+
+async def _look_before(workspace: Workspace, changes: Sequence[FileChange]) -> None:
+    seen = workspace.observations
+    wanted = {
+        change.path: change.before.text
+        for change in changes
+        if change.before is not None
+        and change.path not in seen.baseline
+        and workspace.structure.documents_at(change.path)
+    }
+    look = await _bounded(wanted, lambda: look_at_disk(workspace, wanted))
+    seen.baseline.update(look.errors)
+    seen.unseen.update(look.missing)
+
+
+async def _look_after(workspace: Workspace, changes: Sequence[FileChange]) -> Look:
+    wanted = {
+        change.path: change.after.text
+        for change in changes
+        if change.after is not None and _is_compiled(workspace, change)
+    }
+    return await _bounded(wanted, lambda: look_at_staged(workspace, wanted))
+
+
+def _is_compiled(workspace: Workspace, change: FileChange) -> bool:
+    """Whether the server compiles what is staged at this path with some project."""
+    if change.kind == "Added":
+        owner = workspace.structure.owner_of(change.path)
+        return owner is not None and workspace.request.launch.dialect.created_files_become_members
+    return bool(workspace.structure.documents_at(change.path))
+
+
+async def _bounded(wanted: Mapping[Path, str], look: Callable[[], Awaitable[Look]]) -> Look:
+    """The look, or the one reason why nothing was seen."""
+    if not wanted:
+        return Look()
+    reason = f"the server did not answer within {LONGEST_LOOK:g} s"
+    with anyio.move_on_after(LONGEST_LOOK):
+        try:
+            return await look()
+        except (LanguageServerError, BridgeError) as error:
+            reason = str(error)
+    return Look(missing=dict.fromkeys(wanted, reason))
+
+
+async def pull(session: Session, texts: Mapping[Path, str]) -> Look:
+    """Ask for the errors of documents.  ``texts`` are what the server sees of them in its present state.
+
+    A server that fails at one document is asked about the others all the same.  Raises ``ServerGone``,
+    ``RequestTimedOut``, and ``ResponseError`` where the texts are said to have moved.
+    """
+    errors: dict[Path, tuple[Finding, ...]] = {}
+    missing: dict[Path, str] = {}
+    paths = sorted(texts)
+    for start in range(0, len(paths), OPEN_AT_ONCE):
+        batch = paths[start : start + OPEN_AT_ONCE]
+        async with session.looking_at({path: texts[path] for path in batch}):
+            for path in batch:
+                try:
+                    errors[path] = errors_among(path, await session.diagnostics(path))
+                except (DocumentNotSeen, ProtocolViolation) as error:
+                    missing[path] = str(error)
+                except ResponseError as error:
+                    if error.code == CONTENT_MODIFIED:
+                        raise
+                    missing[path] = str(error)
+    return Look(errors, missing)
+
+
+async def look_at_disk(workspace: Workspace, texts: Mapping[Path, str]) -> Look:
+    """The errors of documents with nothing staged.  The server is taken back to the disk; the next question that
+    is put through ``ready_session`` takes it forward again.  Needs the writer's lease.
+    """
+
+    async def question(session: Session) -> Look:
+        await session.synchronise(ON_DISK)
+        return await pull(session, texts)
+
+    return await ask(workspace, question)
+
+
+async def look_at_staged(workspace: Workspace, texts: Mapping[Path, str]) -> Look:
+    """The errors of documents in the current revision.  Needs the writer's lease."""
+
+    async def question(session: Session) -> Look:
+        return await pull(session, texts)
+
+    return await ask(workspace, question)
+
+
+def observed(workspace: Workspace) -> Observed | Unavailable:
+    """What the current revision did to the errors of its changed documents; asks nobody.  Needs a lease."""
+    transaction = workspace.require_transaction()
+    changes = transaction.changes()
+    if not can_look(workspace):
+        return Unavailable(f"{_server_name(workspace)} has no diagnostics.")
+    if not changes:
+        return Observed(Difference((), ()), 0, None)
+    if len(changes) > MOST_DOCUMENTS:
+        return Unavailable(
+            f"{len(changes)} documents are changed; while staging at most {MOST_DOCUMENTS} are looked at. "
+            "--commit-validation looks at all of them."
+        )
+    seen = workspace.observations
+    look = seen.revisions.get(transaction.snapshot_id)
+    if look is None:
+        return Unavailable("The stage of this revision was cut short before its errors were looked at.")
+    known = [change for change in changes if _is_known(change, seen, look)]
+    doubts = " ".join(
+        filter(None, (_created_in_words(workspace, changes), _unknown_in_words(workspace, changes, look)))
+    )
+    if not known:
+        return Unavailable(doubts)
+    paths = {change.path for change in known}
+    difference = compare(
+        {path: seen.baseline.get(path, ()) for path in paths},
+        {path: look.errors.get(path, ()) for path in paths},
+        paths,
+    )
+    return Observed(difference, len(known), doubts or None)
+
+
+def _is_known(change: FileChange, seen: Observations, look: Look) -> bool:
+    """Both sides of the change were seen, or are not there."""
+    return (change.before is None or change.path in seen.baseline) and (
+        change.after is None or change.path in look.errors
+    )
+
+
+def _unknown_in_words(workspace: Workspace, changes: Sequence[FileChange], look: Look) -> str:
+    """Which documents were not looked at, and the first reason; created files have a sentence of their own."""
+    seen = workspace.observations
+    created_count = workspace.request.launch.dialect.created_files_become_members
+    unknown = [
+        change.path
+        for change in changes
+        if not _is_known(change, seen, look) and (created_count or change.kind != "Added")
+    ]
+    if not unknown:
+        return ""
+    reasons = (look.missing.get(path) or seen.unseen.get(path) for path in unknown)
+    reason = next(filter(None, reasons), "they belong to no loaded project")
+    return f"Not looked at: {named(workspace, unknown)} ({reason.rstrip('.')})."
+
+
+def _created_in_words(workspace: Workspace, changes: Sequence[FileChange]) -> str:
+    """That other documents may show errors which the commit will take away; empty when that cannot be."""
+    created = [change.path for change in changes if change.kind == "Added"]
+    if not created or workspace.request.launch.dialect.created_files_become_members:
+        return ""
+    return (
+        f"The server does not see new files as members of their project before a commit "
+        f"({named(workspace, created)}); errors in documents that depend on them are not reliable."
+    )
+
+
+def named(workspace: Workspace, paths: Sequence[Path]) -> str:
+    """Some paths for a sentence."""
+    shown = ", ".join(workspace.relative(path) for path in paths[:MOST_NAMED])
+    return shown if len(paths) <= MOST_NAMED else f"{shown} and {len(paths) - MOST_NAMED} more"
+
+
+def _server_name(workspace: Workspace) -> str:
+    session = workspace.supervisor.ready_session
+    return session.server_name if session else workspace.request.launch.dialect.display_name
