@@ -1,0 +1,102 @@
+"""A compiler that a test can foresee, for a played server in Roslyn's dialect; what the projects are, a script says.
+
+It knows one kind of error: ``new X()`` is CS0246 unless some member of the solution says ``class X``.  Members are the
+files on disk, with the text of the open document where there is one.  A document that is open and not on disk belongs
+to no project, as with Microsoft's server: nobody sees its classes, and it sees nobody's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lsp_client.uris import uri_to_path
+from tests.bridge.agent import Scene, scene
+from tests.bridge.played_server import Json, PlayedServer
+from tests.bridge.scripted_dotnet import ScriptedDotnet, evaluation
+
+_USE = re.compile(r"new (\w+)\(\)")
+_CLASS = re.compile(r"class (\w+)")
+
+
+class _Document(msgspec.Struct):
+    uri: str
+
+
+class _Pull(msgspec.Struct):
+    document: _Document = msgspec.field(name="textDocument")
+
+
+class _Contexts(msgspec.Struct):
+    document: _Document = msgspec.field(name="_vs_textDocument")
+
+
+class PlayedCompiler:
+    """Answers pulls; ``pulled`` remembers which file was asked about, and the text it was judged by."""
+
+    def __init__(self, server: PlayedServer, root: Path) -> None:
+        self._server = server
+        self._root = root
+        self.pulled: list[tuple[str, str]] = []
+        self.strangers: set[str] = set()
+        """Names of files that it calls members of no project."""
+        server.answers["textDocument/diagnostic"] = self._pull
+        server.answers["textDocument/_vs_getProjectContexts"] = self._contexts
+
+    @property
+    def pulled_names(self) -> list[str]:
+        """The names of the files that were asked about, in order."""
+        return [name for name, _ in self.pulled]
+
+    def _members(self) -> list[Path]:
+        return [p for p in sorted(self._root.rglob("*.cs")) if p.name not in self.strangers]
+
+    async def _pull(self, params: msgspec.Raw) -> object:
+        path = uri_to_path(msgspec.json.decode(params, type=_Pull).document.uri)
+        if path not in self._server.open:
+            return {"kind": "full", "items": []}
+        text = self._server.open[path]
+        self.pulled.append((path.name, text))
+        members = self._members()
+        seen = [self._server.seen(member) for member in members] if path in members else [text]
+        known = {name for other in seen for name in _CLASS.findall(other)}
+        return {
+            "kind": "full",
+            "items": [_error(text, use) for use in _USE.finditer(text) if use[1] not in known],
+        }
+
+    async def _contexts(self, params: msgspec.Raw) -> object:
+        path = uri_to_path(msgspec.json.decode(params, type=_Contexts).document.uri)
+        stranger = path not in self._members()
+        return {"_vs_projectContexts": [{"_vs_is_miscellaneous": stranger}]}
+
+
+def _error(text: str, use: re.Match[str]) -> Json:
+    line = text.count("\n", 0, use.start())
+    character = use.start() - (text.rfind("\n", 0, use.start()) + 1)
+    place = {"line": line, "character": character}
+    message = f"The type or namespace name '{use[1]}' could not be found"
+    return {"range": {"start": place, "end": place}, "severity": 1, "code": "CS0246", "message": message}
+
+
+@asynccontextmanager
+async def compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: object
+) -> AsyncIterator[tuple[Scene, PlayedCompiler]]:
+    """The small solution open in a bridge whose server compiles.  ``App`` references ``Core``."""
+    async with scene(tmp_path, server="roslyn", restore="never", **options) as made:
+        dotnet = ScriptedDotnet(tmp_path / "dotnet")
+        dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
+        core, app = made.root / "Core", made.root / "App"
+        for folder, references in ((core, []), (app, [core / "Core.csproj"])):
+            files = sorted(folder.glob("*.cs"))
+            dotnet.answer(f"{folder.name}.csproj", evaluation(files, references))
+        monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
+        compiler = PlayedCompiler(made.server, made.root)
+        await made.agent.open(made.solution)
+        yield made, compiler
