@@ -157,15 +157,15 @@ class Supervisor:
         failed with.
         """
         failures = self._failures
-        if self.state == "failed":
-            self._wake_up()
         with anyio.move_on_after(self._waits.restart_timeout):
             while self.state != "stopped":
                 session = self.ready_session
                 if session is not None:
                     return session
-                if self.state == "failed" and self._failures > failures and self._failure is not None:
-                    raise _copy(self._failure)
+                if self.state == "failed":
+                    if self._failures > failures and self._failure is not None:
+                        raise _copy(self._failure)
+                    self._wake_up()  # it may have given up only after we began to wait
                 await self._changed.wait()
         if self.state == "stopped":
             raise LanguageServerFailed("The language server of this workspace has been stopped.")

@@ -14,7 +14,7 @@ import msgspec
 import psutil
 import pytest
 
-from lsp_client import process, session
+from lsp_client import process, session, supervisor
 from tests.bridge.agent import (
     APPLE,
     Agent,
@@ -37,9 +37,9 @@ LISTING: Mapping[str, object] = {"document": {"path": FILE}, "kinds": "All"}
 async def dead(made: Scene) -> None:
     """Kill the server, and wait until the bridge has seen it."""
     made.server.kill()
-    supervisor = made.workspace.supervisor
-    while supervisor.ready_session is not None:
-        await supervisor._changed.wait()
+    keeper = made.workspace.supervisor
+    while keeper.ready_session is not None:
+        await keeper._changed.wait()
 
 
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +289,18 @@ async def test_the_embedded_server_is_killed_and_its_work_goes_on(tmp_path: Path
         assert "{" in path.read_text(encoding="utf-8")
 
 
+@keeps("death.restart")
+async def test_a_server_that_dies_more_often_than_it_is_brought_back_unasked_comes_back_when_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RESTART_DELAYS", (0.0, 0.0))
+    async with opened(tmp_path) as made:
+        for death in range(5):
+            assert await made.agent.actions(FILE)
+            assert len(made.server.processes) == death + 1
+            await dead(made)
+
+
 # --- hanging ------------------------------------------------------------------------------------------------
 
 
@@ -388,6 +400,51 @@ async def test_a_call_cancelled_while_it_looks_at_the_disk_frees_its_lease(tmp_p
                 tasks.cancel_scope.cancel()
         made.workspace._changed_inputs = look  # type: ignore[method-assign]
         await made.agent.actions(FILE)
+        await made.agent.start()
+
+
+@keeps("call.cancelled", "lease.freed")
+async def test_a_cancelled_reload_is_made_up_for_by_the_next_call(tmp_path: Path) -> None:
+    async with opened(tmp_path, lease_wait=0.0) as made:
+        write_solution(made.root)
+        made.file(FILE).write_text("class New { }\n", encoding="utf-8")
+        async with made.server.held("initialize") as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(made.agent.reload)
+            await held.reached.wait()
+            tasks.cancel_scope.cancel()
+        await made.agent.status()
+        (action,) = await made.agent.actions(FILE)
+        assert action.title == "Add line 1"
+        assert sum(psutil.pid_exists(pid) for pid in made.server.processes) == 1
+
+
+@keeps("call.cancelled", "close.releases")
+async def test_a_cancelled_close_is_still_a_close(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        async with made.server.held("shutdown") as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(made.agent.close)
+            await held.reached.wait()
+            tasks.cancel_scope.cancel()
+            held.released.set()
+        assert (await made.agent.list_workspaces()).workspaces == ()
+        assert not any(psutil.pid_exists(pid) for pid in made.server.processes)
+        await made.agent.open(made.solution)
+
+
+@keeps("call.cancelled", "external.picked-up")
+async def test_a_cancelled_pick_up_is_made_up_for_by_the_next_call(tmp_path: Path) -> None:
+    async with opened(tmp_path, lease_wait=0.0) as made:
+        await made.agent.actions(FILE)
+        project = made.file("App/App.csproj")
+        project.write_text(project.read_text(encoding="utf-8") + "<!-- -->", encoding="utf-8")
+        await made.agent.refused("list-code-actions", **LISTING)
+        await made.agent.status()
+        async with made.server.held("initialize") as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(made.agent.actions, FILE)
+            await held.reached.wait()
+            tasks.cancel_scope.cancel()
+        assert await made.agent.actions(FILE)
+        assert sum(psutil.pid_exists(pid) for pid in made.server.processes) == 1
         await made.agent.start()
 
 
