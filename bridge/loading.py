@@ -19,6 +19,7 @@ from anyio import to_thread
 
 from bridge.dotnet import SdkMissing, check_sdk, child_environment
 from bridge.errors import BridgeError
+from bridge.links import Links, read_links
 from bridge.msbuild import MsBuild
 from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
@@ -86,6 +87,7 @@ class Load:
     structure: Structure
     inputs: Inputs
     notes: tuple[LoadDiagnostic, ...]
+    links: Links
     report: LoadReport | None = None
 
     @property
@@ -96,6 +98,11 @@ class Load:
     def reported(self, report: LoadReport) -> Load:
         """This load with what the server said about it."""
         return replace(self, report=report)
+
+    def accept(self, written: Mapping[Path, bytes | None]) -> None:
+        """Take our own commit as known, under every name of its files; blocks."""
+        names = self.links.names
+        self.inputs.accept({name: sha256 for path, sha256 in written.items() for name in names(path)})
 
     @property
     def diagnostics(self) -> tuple[LoadDiagnostic, ...]:
@@ -168,7 +175,7 @@ class Loader:
             )
         _require_usable(request, structure)
         notes += [*_property_notes(request), *_structure_notes(structure)]
-        return Load(structure, await _captured(structure), tuple(notes))
+        return Load(structure, await _captured(structure), tuple(notes), await _linked(structure))
 
     async def capture_again(self, load: Load) -> Load:
         """The same projects over the present state of their inputs."""
@@ -177,7 +184,7 @@ class Loader:
     async def count_again(self, request: LoadRequest, load: Load) -> Load:
         """The documents after files came or went by our own hand; the inputs are known already."""
         structure = await self._read(request, Stage(to_nobody, 0, 0))
-        return replace(load, structure=structure)
+        return replace(load, structure=structure, links=await _linked(structure))
 
     def supervise(self, request: LoadRequest, load: Load) -> Supervisor:
         """The keeper of this workspace's server; it is not running yet."""
@@ -267,6 +274,10 @@ async def _captured(structure: Structure) -> Inputs:
     documents = (d.path for p in structure.projects for d in p.documents if not d.is_generated)
     files = dict.fromkeys((*structure.inputs, *structure.absent_inputs, *documents))
     return await to_thread.run_sync(Inputs.capture, tuple(files), structure.directories, shapes_a_load)
+
+
+async def _linked(structure: Structure) -> Links:
+    return await to_thread.run_sync(read_links, structure.document_paths)
 
 
 def read_text(path: Path) -> str | None:

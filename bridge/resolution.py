@@ -55,7 +55,8 @@ def _documents(workspace: Workspace, selector: DocumentSelector) -> list[Documen
         return documents_at(workspace, _absolute(workspace, selector.path))
     loaded = (d for project in workspace.structure.projects for d in project.documents)
     staged = (d for path in workspace.overlay.touched_paths for d in documents_at(workspace, path))
-    known = {d.id: d for d in (*loaded, *staged) if workspace.overlay.exists(d.path)}
+    physical = workspace.load.links.physical
+    known = {d.id: d for d in (*loaded, *staged) if workspace.overlay.exists(physical(d.path))}
     found = known.get(selector.document_id or "")
     return [] if found is None else [found]
 
@@ -63,7 +64,7 @@ def _documents(workspace: Workspace, selector: DocumentSelector) -> list[Documen
 def documents_at(workspace: Workspace, path: Path) -> list[Document]:
     """The documents at a path in the current state: of the projects, or of a file that is staged."""
     overlay = workspace.overlay
-    if overlay.is_deleted(path):
+    if overlay.is_deleted(workspace.load.links.physical(path)):
         return []
     known = list(workspace.structure.documents_at(path))
     if known or not overlay.is_touched(path) or not overlay.exists(path):
@@ -74,9 +75,10 @@ def documents_at(workspace: Workspace, path: Path) -> list[Document]:
 
 def document_reference(workspace: Workspace, path: Path) -> Document:
     """Some document that stands for a path in a preview, deleted files included."""
-    known = workspace.structure.documents_at(path)
-    if known:
-        return known[0]
+    for name in workspace.load.links.names(path):
+        known = workspace.structure.documents_at(name)
+        if known:
+            return known[0]
     owner = workspace.structure.owner_of(path)
     if owner is None:
         return Document(id=f"unowned:{path}", path=path, project_id="", is_linked=True, is_generated=False)

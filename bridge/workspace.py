@@ -20,6 +20,7 @@ import logging
 import uuid
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -128,7 +129,7 @@ class Workspace:
 
     def text(self, path: Path) -> SourceText | None:
         """The current text of a file: staged, else as on disk; ``None`` when there is none or it is not readable."""
-        return self.overlay.text(path)
+        return self.overlay.text(self.load.links.physical(path))
 
     # --- identity ---------------------------------------------------------------------------------------------
 
@@ -320,17 +321,19 @@ class Workspace:
     def server_view(self) -> DocumentView:
         """The differences to the disk that the server must see."""
         changes = self.overlay.changes() if self.transaction else ()
+        named = [(name, change) for change in changes for name in self.load.links.names(change.path)]
         return DocumentView(
-            texts={change.path: change.after.text for change in changes if change.after is not None},
-            created=frozenset(change.path for change in changes if change.kind == "Added"),
-            deleted=frozenset(change.path for change in changes if change.kind == "Deleted"),
+            texts={name: change.after.text for name, change in named if change.after is not None},
+            created=frozenset(name for name, change in named if change.kind == "Added"),
+            deleted=frozenset(name for name, change in named if change.kind == "Deleted"),
         )
 
     def _owe(self, events: Sequence[FileEvent], *, reload: bool = False) -> None:
         if self._owed_to != self.supervisor.generation:
             self._owed_events.clear()
             self._owed_to = self.supervisor.generation
-        self._owed_events += events
+        names = self.load.links.names
+        self._owed_events += [replace(event, path=name) for event in events for name in names(event.path)]
         self._reload_owed = self._reload_owed or reload
 
     async def _pay(self, session: Session) -> Session:
@@ -381,7 +384,7 @@ class Workspace:
 
         ``written`` maps each path of the commit to the SHA-256 of its bytes, ``None`` for a deleted file.
         """
-        await to_thread.run_sync(self.load.inputs.accept, written)
+        await to_thread.run_sync(self.load.accept, written)
         self.transaction = None
         self.state = next_state(self.state, Event.COMMITTED)
         self._committed_snapshot = new_snapshot_id()

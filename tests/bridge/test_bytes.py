@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bridge.agent import Scene, opened
+from tests.bridge.agent import APPLE, Scene, opened, scene
 from tests.bridge.played_server import Offer, insert
 from tests.bridge.promises import keeps
 
@@ -157,7 +157,7 @@ async def test_a_file_without_write_permission_is_refused_when_staged_not_when_c
         assert "Core/ReadOnly.cs" in refusal.message
 
 
-@keeps("bytes.kept", "actions.unreadable")
+@keeps("bytes.kept")
 async def test_the_target_of_a_link_is_edited_once_and_the_link_stays(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         populate(made)
@@ -166,3 +166,61 @@ async def test_the_target_of_a_link_is_edited_once_and_the_link_stays(tmp_path: 
         await made.agent.commit()
         assert made.file("Core/Link.cs").is_symlink()
         assert made.file("Core/Bom.cs").read_bytes() == EXPECTED["Core/Bom.cs"]
+
+
+@keeps("bytes.kept")
+async def test_a_file_whose_name_is_no_text_is_worked_on_by_its_id(tmp_path: Path) -> None:
+    async with scene(tmp_path) as made:
+        odd = made.root / os.fsdecode(b"Core/M\xf6hre.cs")
+        odd.write_text("class Odd { }\n", encoding="utf-8")
+        await made.agent.open(made.solution)
+        (document,) = made.workspace.structure.documents_at(odd)
+        (action,) = await made.agent.actions("", document={"documentId": document.id})
+        action.location.document.path.encode("utf-8")
+        await made.agent.start()
+        (action,) = await made.agent.actions("", document={"documentId": document.id})
+        await made.agent.stage(action)
+        (changed,) = (await made.agent.preview()).documents
+        assert changed.document == action.location.document
+        await made.agent.commit()
+        assert odd.read_bytes() == b"// line 1\nclass Odd { }\n"
+
+
+@keeps("actions.staged-text", "external.told")
+@pytest.mark.parametrize("link", ["file", "folder"])
+async def test_a_file_with_two_names_has_one_text_under_both(tmp_path: Path, link: str) -> None:
+    async with scene(tmp_path) as made:
+        agent, real = made.agent, made.file("Core/Apple.cs")
+        if link == "file":
+            made.file("App/Apple.cs").symlink_to("../Core/Apple.cs")
+            other = "App/Apple.cs"
+            solution = made.solution
+        else:
+            made.file("Alias").symlink_to(made.file("Core"), target_is_directory=True)
+            other = "Alias/Apple.cs"
+            solution = made.file("Linked.slnx")
+            projects = '<Project Path="Alias/Core.csproj" /><Project Path="Core/Core.csproj" />'
+            solution.write_text(f"<Solution>{projects}</Solution>", encoding="utf-8")
+        await agent.open(solution)
+
+        async def titles() -> list[str]:
+            return [(await agent.actions(name))[0].title for name in ("Core/Apple.cs", other)]
+
+        await agent.start()
+        await agent.stage_first(other)
+        assert await titles() == ["Add line 6"] * 2
+        (changed,) = (await agent.preview()).documents
+        assert changed.document is not None
+        assert changed.document.path == "Core/Apple.cs"
+        await agent.stage_first("Core/Apple.cs")
+        assert await titles() == ["Add line 7"] * 2
+        await agent.undo()
+        assert await titles() == ["Add line 6"] * 2
+        await agent.commit()
+        assert await titles() == ["Add line 6"] * 2
+        assert real.read_text(encoding="utf-8") == f"// line 5\n{APPLE}"
+        assert made.file(other).samefile(real)
+        assert made.file("App/Apple.cs" if link == "file" else "Alias").is_symlink()
+        real.write_text("class Short { }\n", encoding="utf-8")
+        await agent.actions_after_change(other)
+        assert await titles() == ["Add line 1"] * 2
