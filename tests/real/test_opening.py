@@ -11,32 +11,10 @@ import pytest
 
 from tests.real.conftest import CopySample, RealServer
 from tests.real.mcp_agent import Agent, Json, bridge_process, offset_of
+from tests.real.small import PROJECT, options, small_solution, titles
 
-PROJECT = """<Project Sdk="Microsoft.NET.Sdk">
-  <PropertyGroup>
-    <TargetFramework>net10.0</TargetFramework>
-    <ImplicitUsings>disable</ImplicitUsings>
-  </PropertyGroup>
-</Project>
-"""
 TWO_TYPES = "namespace Small;\n\npublic class First\n{\n}\n\npublic class Second\n{\n}\n"
-
-
-def options(server: RealServer, tmp_path: Path, *more: str) -> list[str]:
-    return [
-        *("--server", server.kind, "--server-path", str(server.path)),
-        *("--state-directory", str(tmp_path / "state"), *more),
-    ]
-
-
-def small_project(folder: Path, name: str = "Small") -> Path:
-    """A project without packages; its solution."""
-    folder.mkdir(parents=True)
-    (folder / f"{name}.csproj").write_text(PROJECT)
-    (folder / "Two.cs").write_text(TWO_TYPES)
-    solution = folder / f"{name}.slnx"
-    solution.write_text(f'<Solution>\n  <Project Path="{name}.csproj" />\n</Solution>\n')
-    return solution
+TWO = {"Two.cs": TWO_TYPES}
 
 
 def messages(data: Json, identity: str) -> list[str]:
@@ -46,10 +24,6 @@ def messages(data: Json, identity: str) -> list[str]:
 
 def errors(data: Json) -> list[Json]:
     return [d for d in cast("list[Json]", data["loadDiagnostics"]) if d["severity"] == "Error"]
-
-
-def titles(actions: list[Json]) -> list[str]:
-    return [str(action["title"]) for action in actions]
 
 
 async def close(agent: Agent, opened: Json) -> None:
@@ -125,7 +99,7 @@ async def test_a_multi_target_solution_counts_a_project_for_each_framework(
 async def test_odd_letters_in_folder_names_neither_hide_files_nor_move_edits(
     real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "with space" / "Ünï çödé 漢" / "C# 100% #1 [x] & co", "Smäll Ö")
+    solution = small_solution(tmp_path / "with space" / "Ünï çödé 漢" / "C# 100% #1 [x] & co", TWO, "Smäll Ö")
     (solution.parent / "x%20y.cs").write_text(TWO_TYPES.replace("First", "Third").replace("Second", "Fourth"))
     async with bridge_process(toolchain, options(real_server, tmp_path)) as agent:
         data = await agent.do("workspace-open", path=str(solution.parent))
@@ -152,7 +126,7 @@ async def test_odd_letters_in_folder_names_neither_hide_files_nor_move_edits(
 async def test_a_folder_that_msbuild_takes_for_another_is_refused_instead_of_opened_empty(
     real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "a%20b")
+    solution = small_solution(tmp_path / "a%20b", TWO)
     async with bridge_process(toolchain, options(real_server, tmp_path)) as agent:
         error = await agent.refused("workspace-open", path=str(solution))
         assert error["code"] == "WorkspaceLoadFailed"
@@ -195,7 +169,7 @@ async def test_projects_that_failed_are_named_and_the_healthy_ones_answer(
 async def test_a_missing_restore_is_done_and_said_or_only_said(
     real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "packages")
+    solution = small_solution(tmp_path / "packages", TWO)
     package = (
         '<ItemGroup><PackageReference Include="Newtonsoft.Json" Version="13.0.4" /></ItemGroup>\n</Project>'
     )
@@ -258,7 +232,7 @@ async def test_paths_that_cannot_be_opened_are_refused_by_name_and_the_process_g
 async def test_a_missing_sdk_and_a_missing_pinned_sdk_are_told_from_each_other(
     real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "pinned")
+    solution = small_solution(tmp_path / "pinned", TWO)
     without = {name: value for name, value in toolchain.items() if not name.startswith("DOTNET_ROOT")}
     without["PATH"] = str(tmp_path)
     async with bridge_process(without, options(real_server, tmp_path)) as agent:
@@ -281,7 +255,7 @@ async def test_a_missing_sdk_and_a_missing_pinned_sdk_are_told_from_each_other(
 async def test_no_server_at_all_is_said_with_the_way_to_get_one(
     toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "small")
+    solution = small_solution(tmp_path / "small", TWO)
     bare = {
         **toolchain,
         "HOME": str(tmp_path / "home"),
@@ -304,7 +278,7 @@ async def test_no_server_at_all_is_said_with_the_way_to_get_one(
 async def test_the_last_words_of_a_server_that_dies_at_its_start_reach_the_caller_scrubbed_and_bounded(
     toolchain: Mapping[str, str], csharp_ls_dll: Path, tmp_path: Path
 ) -> None:
-    solution = small_project(tmp_path / "small")
+    solution = small_solution(tmp_path / "small", TWO)
     loud = tmp_path / "csharp-ls"
     loud.write_text(
         "#!/bin/sh\n"
