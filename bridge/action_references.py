@@ -16,6 +16,7 @@ from pathlib import Path
 
 from bridge.errors import BridgeError
 from bridge.snapshots import SnapshotId
+from lsp_client.dialects.base import ProjectChoice
 from transactions.text import Range
 
 
@@ -32,6 +33,8 @@ class ActionReference:
     title_path: tuple[str, ...]
     kind: str
     fix_all_scopes: tuple[str, ...]
+    project: ProjectChoice | None = None
+    """In whose context it was offered, for a file of several projects."""
 
 
 class ActionReferences:

@@ -23,7 +23,7 @@ from bridge.projects import Document
 from bridge.questions import CONTENT_MODIFIED, ask
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.workspace import Workspace
-from lsp_client.dialects.base import ActionListing, ServerAction
+from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
 from lsp_client.errors import ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
@@ -47,10 +47,11 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
     Raises ``CodeActionsUnavailable`` where the server has no answer for the file, and the server's own failures.
     """
     text = readable_text(workspace, document.path)
+    project = _project_meant(workspace, document)
 
     async def question(session: Session) -> Offer:
         generation = workspace.supervisor.generation
-        async with _listed(session, document.path, text, place) as listing:
+        async with _listed(session, document.path, text, place, project) as listing:
             return Offer(listing, generation)
 
     return await ask(workspace, question)
@@ -58,16 +59,26 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
 
 @asynccontextmanager
 async def _listed(
-    session: Session, path: Path, text: SourceText, place: Range
+    session: Session, path: Path, text: SourceText, place: Range, project: ProjectChoice | None
 ) -> AsyncIterator[ActionListing]:
     """The actions of a place, with the document kept in the server's sight while they are used."""
     async with session.looking_at({path: text.text}):
         try:
-            diagnostics = await session.diagnostics(path) if session.dialect.has_diagnostics else None
-            listing = await session.list_actions(path, range_to_server(place), diagnostics)
+            diagnostics = None
+            if session.dialect.has_diagnostics:
+                diagnostics = await session.diagnostics(path, project=project)
+            listing = await session.list_actions(path, range_to_server(place), diagnostics, project=project)
         except DocumentNotSeen as error:
             raise BridgeError("CodeActionsUnavailable", str(error)) from error
         yield listing
+
+
+def _project_meant(workspace: Workspace, document: Document) -> ProjectChoice | None:
+    """The project to name to the server; ``None`` for a file of one project, which needs no naming."""
+    if len(workspace.structure.documents_at(document.path)) < 2:
+        return None
+    project = workspace.structure.project(document.project_id)
+    return None if project is None else ProjectChoice(project.name, project.target_framework)
 
 
 def readable_text(workspace: Workspace, path: Path) -> SourceText:
@@ -109,10 +120,18 @@ def references_for(
 ) -> tuple[str, ...]:
     """Give each action an id that is bound to the current snapshot."""
     snapshot = workspace.snapshot()
+    project = _project_meant(workspace, document)
     return workspace.references.add(
         [
             ActionReference(
-                snapshot, offer.generation, document.path, place, a.title_path, a.kind, a.fix_all_scopes
+                snapshot,
+                offer.generation,
+                document.path,
+                place,
+                a.title_path,
+                a.kind,
+                a.fix_all_scopes,
+                project,
             )
             for a in actions
         ]
@@ -167,7 +186,7 @@ async def _found_again(
     text = readable_text(workspace, reference.document)
 
     async def question(session: Session) -> tuple[ServerAction, edits.WorkspaceEdit]:
-        async with _listed(session, reference.document, text, reference.range) as listing:
+        async with _listed(session, reference.document, text, reference.range, reference.project) as listing:
             action = _exactly_one(reference, listing)
             return action, await _resolved(session, action)
 

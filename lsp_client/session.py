@@ -28,9 +28,9 @@ from lsp_client.dialects.base import (
     FileEvent,
     LoadReport,
     LoadTarget,
+    ProjectChoice,
     ServerAction,
 )
-from lsp_client.dialects.common import document
 from lsp_client.disk import has_byte_order_mark, read_text, some_source_file
 from lsp_client.documents import Notification
 from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError, ServerGone
@@ -128,6 +128,8 @@ class Session:
         self._lock = anyio.Lock()
         self._loads_seen = 0
         self._probe: Path | None = None
+        self._framework: str | None = None
+        """The one target framework that the server chose for all projects, if it says so."""
 
     # --- start ------------------------------------------------------------------------------------------
 
@@ -149,6 +151,7 @@ class Session:
             raise WorkspaceLoadTimedOut(self.load_timeout, self._stderr_tail()) from error
         self._loads_seen = self.watch.ended
         self._name_server()
+        self._framework = self.dialect.used_target_framework(self._stderr_tail())
         self._check_target_framework(environment or {})
         return self.load_report
 
@@ -191,7 +194,7 @@ class Session:
         if not wanted or self.dialect.supports_target_framework:
             return
         said = self._stderr_tail()
-        used = self.dialect.used_target_framework(said)
+        used = self._framework
         if used is None and len(said) > STDERR_MAY_BE_CUT:
             return  # what it chose was said long ago; whoever knows the projects has to judge
         if used != wanted:
@@ -289,23 +292,28 @@ class Session:
 
     # --- questions --------------------------------------------------------------------------------------
 
-    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
-        """All diagnostics of a document.
+    async def diagnostics(
+        self, path: Path, *, project: ProjectChoice | None = None
+    ) -> tuple[Diagnostic, ...]:
+        """All diagnostics of a document, in the context of ``project`` if several hold it.
 
-        Where it must be open for that and is not, it is opened meanwhile with its text on disk.  Raises NotSupported, DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
+        Where it must be open for that and is not, it is opened meanwhile with its text on disk.  Raises NotSupported,
+        DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
         """
         if not self.dialect.has_diagnostics:
             raise NotSupported("diagnostics", self.server_name)
         if not self.dialect.diagnostics_need_open_document or self.is_open(path):
-            return await self._pulled(path)
+            return await self._pulled(path, project)
         text = self._read_text(path)
         if text is None:
             raise DocumentNotSeen(path, self.server_name)
         async with self.looking_at({path: text}):
-            return await self._pulled(path)
+            return await self._pulled(path, project)
 
-    async def _pulled(self, path: Path) -> tuple[Diagnostic, ...]:
-        raw = await self.ask("textDocument/diagnostic", {"textDocument": document(path)})
+    async def _pulled(self, path: Path, project: ProjectChoice | None) -> tuple[Diagnostic, ...]:
+        self._require_loaded(path, project)
+        meant = await self.dialect.identify(self, path, project)
+        raw = await self.ask("textDocument/diagnostic", {"textDocument": meant})
         report = decode_optional(raw, DiagnosticReport)
         items = () if report is None else tuple(report.items or ())
         if (
@@ -317,17 +325,29 @@ class Session:
         return items
 
     async def list_actions(
-        self, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None = None
+        self,
+        path: Path,
+        place: Range,
+        diagnostics: Sequence[Diagnostic] | None = None,
+        *,
+        project: ProjectChoice | None = None,
     ) -> ActionListing:
-        """The code actions of a zero-based UTF-16 range.
+        """The code actions of a zero-based UTF-16 range, in the context of ``project`` if several hold the file.
 
         ``diagnostics`` are those of the whole document as pulled from this server, ``None`` when they were not
         pulled.  Raises DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
         """
-        listing = await self.dialect.list_actions(self, path, place, diagnostics)
+        self._require_loaded(path, project)
+        listing = await self.dialect.list_actions(self, path, place, diagnostics, project)
         if not listing.actions and not listing.omitted and not await self.sees(path):
             raise DocumentNotSeen(path, self.server_name)
         return listing
+
+    def _require_loaded(self, path: Path, project: ProjectChoice | None) -> None:
+        """A server that loaded one framework of several would answer for that one, whatever was asked."""
+        wanted = None if project is None else project.target_framework
+        if wanted is not None and self._framework not in (None, wanted):
+            raise DocumentNotSeen(path, self.server_name)
 
     async def resolve(self, action: ServerAction) -> WorkspaceEdit | None:
         """The edit of an action, ``None`` when the server gives none.

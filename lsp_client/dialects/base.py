@@ -132,6 +132,17 @@ class FileEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectChoice:
+    """The project in whose context a document is meant that several projects, or several frameworks, compile.
+
+    ``name`` as MSBuild has it; ``target_framework`` where the project has several.
+    """
+
+    name: str
+    target_framework: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DocumentView:
     """The differences to the disk that a server must see.
 
@@ -340,8 +351,19 @@ class Dialect(Protocol):
     async def knows(self, port: Port, path: Path) -> bool:
         """Whether an empty answer about the file means "none": it is a document of the loaded solution."""
 
+    async def identify(self, port: Port, path: Path, project: ProjectChoice | None) -> Mapping[str, object]:
+        """The ``TextDocumentIdentifier`` that means the document as ``project`` compiles it, if that can be said.
+
+        Raises DocumentNotSeen when the server knows the document, and not in that project.
+        """
+
     async def list_actions(
-        self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
+        self,
+        port: Port,
+        path: Path,
+        place: Range,
+        diagnostics: Sequence[Diagnostic] | None,
+        project: ProjectChoice | None = None,
     ) -> ActionListing:
         """The actions of a place.  ``diagnostics`` are those of the whole document, ``None`` when not pulled."""
 

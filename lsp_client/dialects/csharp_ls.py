@@ -44,6 +44,7 @@ from lsp_client.dialects.base import (
     LoadMessage,
     LoadTarget,
     Port,
+    ProjectChoice,
     ServerAction,
 )
 from lsp_client.dialects.common import (
@@ -193,10 +194,21 @@ class CsharpLsDialect:
         """It answers ``null`` about a file that is no document, or several."""
         return await has_symbols(port, path)
 
+    async def identify(self, port: Port, path: Path, project: ProjectChoice | None) -> Mapping[str, object]:
+        """By its path alone: it has no document for a file of several projects."""
+        del port, project
+        return document(path)
+
     async def list_actions(
-        self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
+        self,
+        port: Port,
+        path: Path,
+        place: Range,
+        diagnostics: Sequence[Diagnostic] | None,
+        project: ProjectChoice | None = None,
     ) -> ActionListing:
         """The actions of a place, with the kinds found by the rule at the top."""
+        del project
         offers = await _offers(port, path, place)
         if not offers:
             return ActionListing(())

@@ -38,6 +38,7 @@ from lsp_client.dialects.base import (
     LoadMessage,
     LoadTarget,
     Port,
+    ProjectChoice,
     ServerAction,
     Severity,
 )
@@ -54,7 +55,7 @@ from lsp_client.dialects.common import (
     wire_events,
 )
 from lsp_client.errors import ProtocolViolation, ResponseError
-from lsp_client.failures import WorkspaceLoadFailed
+from lsp_client.failures import DocumentNotSeen, WorkspaceLoadFailed
 from lsp_client.messages import (
     CodeAction,
     Diagnostic,
@@ -134,7 +135,12 @@ class _Contexts(msgspec.Struct, frozen=True):
     contexts: list[_ProjectContext] = msgspec.field(default_factory=list, name="_vs_projectContexts")
 
 
+class _RawContexts(msgspec.Struct, frozen=True):
+    contexts: list[msgspec.Raw] = msgspec.field(default_factory=list, name="_vs_projectContexts")
+
+
 class _ProjectContext(msgspec.Struct, frozen=True):
+    label: str = msgspec.field(default="", name="_vs_label")
     is_miscellaneous: bool = msgspec.field(default=False, name="_vs_is_miscellaneous")
 
 
@@ -291,15 +297,34 @@ class RoslynDialect:
         """It answers with empty lists about a file it has never heard of, so membership is asked for."""
         return await is_member(port, path)
 
+    async def identify(self, port: Port, path: Path, project: ProjectChoice | None) -> Mapping[str, object]:
+        """With the server's own word for the project, which it takes for the first one otherwise."""
+        if project is None:
+            return document(path)
+        raw = await port.ask("textDocument/_vs_getProjectContexts", {"_vs_textDocument": document(path)})
+        known = decode_optional(raw, _RawContexts)
+        contexts = () if known is None else known.contexts
+        for context in contexts:
+            if _means(decode(context, _ProjectContext), project):
+                return {**document(path), "_vs_projectContext": context}
+        if len(contexts) > 1:
+            raise DocumentNotSeen(path, self.display_name)
+        return document(path)
+
     async def list_actions(
-        self, port: Port, path: Path, place: Range, diagnostics: Sequence[Diagnostic] | None
+        self,
+        port: Port,
+        path: Path,
+        place: Range,
+        diagnostics: Sequence[Diagnostic] | None,
+        project: ProjectChoice | None = None,
     ) -> ActionListing:
         """The leaves at a place.  The diagnostics given as context come back on the fixes that belong to them."""
         context = touching(place, diagnostics or ())
         raw = await port.ask(
             "textDocument/codeAction",
             {
-                "textDocument": document(path),
+                "textDocument": await self.identify(port, path, project),
                 "range": place,
                 "context": {"diagnostics": lsp_diagnostics(context)},
             },
@@ -377,6 +402,13 @@ def _shown(message: str, kind: int) -> Heard:
     """A message meant for the user's eyes.  It sums up what the log has said about projects already."""
     severity = LOG_SEVERITIES.get(kind, "info")
     return Heard(message=LoadMessage("warning" if severity == "error" else severity, first_lines(message)))
+
+
+def _means(context: _ProjectContext, project: ProjectChoice) -> bool:
+    """Labels are a project's name, with the framework in brackets where it has several; builds differ in a space."""
+    label = context.label.replace(" ", "")
+    name = project.name.replace(" ", "")
+    return label in {name, f"{name}({project.target_framework})"}
 
 
 async def is_member(port: Port, path: Path) -> bool:
