@@ -31,7 +31,7 @@ import msgspec
 from anyio.abc import Listener, SocketAttribute, SocketStream, TaskGroup
 
 from lsp_client.connection import Connection
-from lsp_client.errors import MethodNotFound
+from lsp_client.errors import MethodNotFound, ServerGone
 from lsp_client.uris import path_to_uri, uri_to_path
 
 PUPPET = Path(__file__).with_name("puppet.py")
@@ -287,7 +287,11 @@ class PlayedServer:
         self._finish_load(self._connections[-1])
 
     def _finish_load(self, connection: Connection) -> None:
-        self._tasks.start_soon(connection.notify, "workspace/projectInitializationComplete")
+        async def say() -> None:
+            with suppress(ServerGone):  # killed in this very moment
+                await connection.notify("workspace/projectInitializationComplete")
+
+        self._tasks.start_soon(say)
 
     def _require(self, holds: object, mistake: str) -> None:
         if not holds:

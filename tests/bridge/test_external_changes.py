@@ -105,14 +105,17 @@ async def test_the_first_call_after_a_change_works_on_the_new_text(tmp_path: Pat
 
 
 @keeps("external.told")
-async def test_a_change_that_comes_while_another_is_read_reaches_the_server_as_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("late", "documents"), [("Pear.cs", 3), ("New.cs", 4)])
+async def test_a_change_that_comes_while_another_is_read_reaches_the_server_as_well(
+    tmp_path: Path, late: str, documents: int
+) -> None:
     async with opened(tmp_path) as made:
         told: list[str] = []
         loader = made.workspace._loader
         capture = loader.capture_again
 
         async def slow_capture(load: object) -> object:
-            made.file("Core/Pear.cs").write_text("class Late { }\n", encoding="utf-8")
+            made.file(f"Core/{late}").write_text("class Late { }\n", encoding="utf-8")
             loader.capture_again = capture  # type: ignore[method-assign]  # the moment between two looks cannot be met otherwise
             return await capture(load)  # type: ignore[arg-type]
 
@@ -128,7 +131,9 @@ async def test_a_change_that_comes_while_another_is_read_reaches_the_server_as_w
         made.server._told = note  # type: ignore[method-assign]  # a tap on what the server hears
         write_other_text(made)
         await made.agent.actions_after_change(FILE)
-        assert sorted(told) == ["Apple.cs", "Pear.cs"]
+        assert sorted(told) == sorted(["Apple.cs", late])
+        assert (await made.agent.status()).document_count == documents
+        assert await made.agent.actions(f"Core/{late}")
         assert made.agent.identity.workspace_epoch == 2
 
 
