@@ -17,15 +17,19 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from bridge.msbuild_properties import MsBuildPropertiesInvalid
 from bridge.solutions import PathRefused
 from lsp_client import failures
 from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
 from transactions.errors import CommitFailed, TransactionError
+
+if TYPE_CHECKING:  # the models cost start-up time, and most failures have no use for them
+    from schemas.locations import DocumentError
 
 LAST_LINES = 5
 LONGEST_LAST_WORDS = 1000
@@ -120,6 +124,9 @@ CONTINUATIONS: Mapping[str, Action | None] = {
     "CommitPreparationFailed": Action.RETRY,
     "CommitFailed": Action.RETRY,
     "CommitRecoveryCapacityReached": Action.ROLL_BACK,
+    "NewCompilerErrors": None,
+    "CompilerValidationIncomplete": Action.ROLL_BACK,
+    "CompilerValidationUnavailable": None,
     # selectors
     "InvalidRequest": None,
     "InvalidRange": None,
@@ -156,14 +163,22 @@ class BridgeError(Exception):
     """A refusal with a code of ``CONTINUATIONS``.
 
     ``action`` replaces the table's next step where the situation gives a better one (a commit with a stale
-    snapshot asks for a preview, any other tool for a new target).
+    snapshot asks for a preview, any other tool for a new target).  ``diagnostics`` are shown beside the message.
     """
 
-    def __init__(self, code: str, message: str, *, action: Action | None = None) -> None:
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        action: Action | None = None,
+        diagnostics: Sequence[DocumentError] = (),
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.action = action or CONTINUATIONS[code]
+        self.diagnostics = tuple(diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +189,7 @@ class Failure:
     message: str
     continuation: Continuation | None
     correlation_id: str | None = None
+    diagnostics: tuple[DocumentError, ...] = ()
 
 
 def describe(error: Exception) -> Failure:
@@ -183,7 +199,9 @@ def describe(error: Exception) -> Failure:
     id, and the caller gets the id alone: its text could hold paths or source.
     """
     if isinstance(error, BridgeError):
-        return Failure(error.code, error.message, continuation_for(error.action))
+        return Failure(
+            error.code, error.message, continuation_for(error.action), diagnostics=error.diagnostics
+        )
     if (
         isinstance(error, PathRefused | MsBuildPropertiesInvalid | TransactionError)
         and error.code in CONTINUATIONS

@@ -21,12 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
+from anyio import to_thread
 
 from bridge.diagnostics import Difference, Finding, Look, Observations, compare, errors_among
 from bridge.errors import BridgeError
+from bridge.projects import Structure
 from bridge.questions import CONTENT_MODIFIED, ask
 from bridge.workspace import Workspace
-from lsp_client.dialects.base import DocumentView
+from lsp_client.dialects.base import DocumentView, ProjectChoice
 from lsp_client.errors import LanguageServerError, ProtocolViolation, ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
@@ -96,25 +98,25 @@ def can_look(workspace: Workspace) -> bool:
 
 async def _look_before(workspace: Workspace, changes: Sequence[FileChange]) -> None:
     seen = workspace.observations
-    wanted = {
-        change.path: change.before.text
-        for change in changes
-        if change.before is not None
-        and change.path not in seen.baseline
-        and workspace.structure.documents_at(change.path)
-    }
-    look = await _bounded(wanted, lambda: look_at_disk(workspace, wanted))
+    look = await _bounded(
+        [
+            change.path
+            for change in changes
+            if change.before is not None
+            and change.path not in seen.baseline
+            and workspace.structure.documents_at(change.path)
+        ],
+        lambda paths: look_at_disk(workspace, paths),
+    )
     seen.baseline.update(look.errors)
     seen.unseen.update(look.missing)
 
 
 async def _look_after(workspace: Workspace, changes: Sequence[FileChange]) -> Look:
-    wanted = {
-        change.path: change.after.text
-        for change in changes
-        if change.after is not None and _is_compiled(workspace, change)
-    }
-    return await _bounded(wanted, lambda: look_at_staged(workspace, wanted))
+    return await _bounded(
+        [c.path for c in changes if c.after is not None and _is_compiled(workspace, c)],
+        lambda paths: look_at_staged(workspace, paths),
+    )
 
 
 def _is_compiled(workspace: Workspace, change: FileChange) -> bool:
@@ -125,34 +127,56 @@ def _is_compiled(workspace: Workspace, change: FileChange) -> bool:
     return bool(workspace.structure.documents_at(change.path))
 
 
-async def _bounded(wanted: Mapping[Path, str], look: Callable[[], Awaitable[Look]]) -> Look:
+async def _bounded(paths: Sequence[Path], look: Callable[[Sequence[Path]], Awaitable[Look]]) -> Look:
     """The look, or the one reason why nothing was seen."""
-    if not wanted:
+    if not paths:
         return Look()
     reason = f"the server did not answer within {LONGEST_LOOK:g} s"
     with anyio.move_on_after(LONGEST_LOOK):
         try:
-            return await look()
+            return await look(paths)
         except (LanguageServerError, BridgeError) as error:
             reason = str(error)
-    return Look(missing=dict.fromkeys(wanted, reason))
+    return Look(missing=dict.fromkeys(paths, reason))
 
 
-async def pull(session: Session, texts: Mapping[Path, str]) -> Look:
-    """Ask for the errors of documents.  ``texts`` are what the server sees of them in its present state.
+async def look_at_disk(workspace: Workspace, paths: Sequence[Path]) -> Look:
+    """The errors of documents with nothing staged.
+
+    The server is taken back to the disk for it; the next question that is put through ``ready_session`` takes it
+    forward again.  Needs the writer's lease.  Raises what ``pull`` raises.
+    """
+
+    async def question(session: Session) -> Look:
+        await session.synchronise(ON_DISK)
+        return await pull(session, workspace.structure, paths)
+
+    return await ask(workspace, question)
+
+
+async def look_at_staged(workspace: Workspace, paths: Sequence[Path]) -> Look:
+    """The errors of documents in the current revision.  Needs the writer's lease.  Raises what ``pull`` raises."""
+
+    async def question(session: Session) -> Look:
+        return await pull(session, workspace.structure, paths)
+
+    return await ask(workspace, question)
+
+
+async def pull(session: Session, structure: Structure, paths: Sequence[Path]) -> Look:
+    """Ask for the errors of documents, in every project that compiles them.
 
     A server that fails at one document is asked about the others all the same.  Raises ``ServerGone``,
     ``RequestTimedOut``, and ``ResponseError`` where the texts are said to have moved.
     """
     errors: dict[Path, tuple[Finding, ...]] = {}
     missing: dict[Path, str] = {}
-    paths = sorted(texts)
     for start in range(0, len(paths), OPEN_AT_ONCE):
         batch = paths[start : start + OPEN_AT_ONCE]
-        async with session.looking_at({path: texts[path] for path in batch}):
+        async with session.looking_at(await to_thread.run_sync(_closed_texts, session, batch)):
             for path in batch:
                 try:
-                    errors[path] = errors_among(path, await session.diagnostics(path))
+                    errors[path] = await _errors_of(session, structure, path)
                 except (DocumentNotSeen, ProtocolViolation) as error:
                     missing[path] = str(error)
                 except ResponseError as error:
@@ -162,25 +186,22 @@ async def pull(session: Session, texts: Mapping[Path, str]) -> Look:
     return Look(errors, missing)
 
 
-async def look_at_disk(workspace: Workspace, texts: Mapping[Path, str]) -> Look:
-    """The errors of documents with nothing staged.  The server is taken back to the disk; the next question that
-    is put through ``ready_session`` takes it forward again.  Needs the writer's lease.
-    """
-
-    async def question(session: Session) -> Look:
-        await session.synchronise(ON_DISK)
-        return await pull(session, texts)
-
-    return await ask(workspace, question)
+def _closed_texts(session: Session, paths: Sequence[Path]) -> Mapping[Path, str]:
+    """The texts on disk of documents that have to be opened.  What is staged is open already."""
+    if not session.dialect.diagnostics_need_open_document:
+        return {}
+    texts = {path: session.text_on_disk(path) for path in paths if not session.is_open(path)}
+    return {path: text for path, text in texts.items() if text is not None}
 
 
-async def look_at_staged(workspace: Workspace, texts: Mapping[Path, str]) -> Look:
-    """The errors of documents in the current revision.  Needs the writer's lease."""
-
-    async def question(session: Session) -> Look:
-        return await pull(session, texts)
-
-    return await ask(workspace, question)
+async def _errors_of(session: Session, structure: Structure, path: Path) -> tuple[Finding, ...]:
+    projects = [structure.project(document.project_id) for document in structure.documents_at(path)]
+    if len(projects) < 2:
+        return errors_among(path, await session.diagnostics(path))
+    choices = [ProjectChoice(project.name, project.target_framework) for project in projects if project]
+    return errors_among(
+        path, [d for choice in choices for d in await session.diagnostics(path, project=choice)]
+    )
 
 
 def observed(workspace: Workspace) -> Observed | Unavailable:

@@ -19,6 +19,7 @@ ServerKind = Literal["auto", "roslyn", "csharp-ls", "embedded"]
 ExternalChanges = Literal["pick-up", "report"]
 Restore = Literal["auto", "never"]
 LineEndings = Literal["adapt", "keep"]
+CommitValidation = Literal["none", "no-new-compiler-errors"]
 OutputSchemas = Literal["Omit", "Full"]
 
 HOURS_24 = 24 * 3600.0
@@ -56,6 +57,8 @@ class Options:
     """Whether a change on disk outside a transaction is picked up, or reported as ``WorkspaceOutOfDate``."""
     line_endings: LineEndings = "adapt"
     """Whether inserted text takes the line ends of its file, when those are uniform."""
+    commit_validation: CommitValidation = "none"
+    """Whether a commit is refused that would bring compiler errors into its projects or their dependants."""
     max_transaction_revisions: int = 20
     """How many staged steps one transaction holds."""
     max_concurrent_queries: int = 2
@@ -122,6 +125,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "restore": _choice(get_args(Restore)),
     "external_changes": _choice(get_args(ExternalChanges)),
     "line_endings": _choice(get_args(LineEndings)),
+    "commit_validation": _choice(get_args(CommitValidation)),
     "max_transaction_revisions": _whole(1, 10_000),
     "max_concurrent_queries": _whole(1, 1_000),
     "max_workspaces": _whole(1, 1_000),

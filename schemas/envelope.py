@@ -6,10 +6,12 @@ replaced.  The classes below them are what the published output schemas are made
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from schemas.locations import DocumentError
 from schemas.snapshots import Snapshot
 from schemas.surrogates import scrubbed, scrubbed_text
 from schemas.wire import Data, Omittable, OrNull, Text
@@ -82,6 +84,7 @@ class ErrorBody(Data):
     code: Text = Field(description="Stable; decide by it.")
     message: Text = Field(description="For people.")
     correlation_id: OrNull[Text] = Field(None, description="Finds the failure in the log.")
+    diagnostics: OrNull[tuple[DocumentError, ...]] = Field(None, description="The errors it is about.")
 
 
 class Success(Data):
@@ -115,11 +118,14 @@ def failure(
     message: str,
     continuation: Continuation | None = None,
     correlation_id: str | None = None,
+    diagnostics: Sequence[DocumentError] | None = None,
 ) -> dict[str, object]:
     """The envelope of a refusal or failure; ``code`` is for programs, ``message`` for people."""
-    error = {"code": code, "message": message}
+    error: dict[str, object] = {"code": code, "message": message}
     if correlation_id is not None:
         error["correlationId"] = correlation_id
+    if diagnostics is not None:
+        error["diagnostics"] = [diagnostic.model_dump(mode="json") for diagnostic in diagnostics]
     envelope: dict[str, object] = {"ok": False, "error": error}
     if continuation is not None:
         envelope["continuation"] = continuation.model_dump(mode="json")

@@ -80,8 +80,8 @@ class Diagnostic(Data):
 class DocumentError(Data):
     """One error in a document that may exist only in a transaction, so that no selector could name its place."""
 
-    id: Given[Text]
-    message: Given[Text]
-    path: Given[Text] = Field(description="Relative to the workspace root when inside it.")
-    line: Given[Integer] = Field(description="Counted from one.")
-    column: Given[Integer] = Field(description="Counted from one, in UTF-16 units.")
+    id: Text
+    message: Text
+    path: Text = Field(description="Relative to the workspace root when inside it.")
+    line: Integer = Field(description="Counted from one.")
+    column: Integer = Field(description="Counted from one, in UTF-16 units.")

@@ -42,6 +42,10 @@ OPTION_HELP: Mapping[str, tuple[str, str]] = {
         "adapt|keep",
         "Whether inserted text takes the line ends of its file, when those are uniform.",
     ),
+    "commit_validation": (
+        "none|no-new-compiler-errors",
+        "Whether a commit is refused that would bring compiler errors into its projects or their dependants.",
+    ),
     "max_transaction_revisions": ("COUNT", "How many staged steps one transaction holds."),
     "max_concurrent_queries": ("COUNT", "How many queries run at once on one workspace."),
     "max_workspaces": ("COUNT", "How many workspaces may be open at once."),

@@ -100,7 +100,9 @@ def _refusal(failure: Failure) -> Answer:
     message = _shortened(failure.message)
     continuation = failure.continuation
     shaped = None if continuation is None else _CONTINUATIONS[continuation.kind](continuation)
-    body = envelope.failure(failure.code, message, shaped, failure.correlation_id)
+    body = envelope.failure(
+        failure.code, message, shaped, failure.correlation_id, failure.diagnostics or None
+    )
     return Answer(body, f"{failure.code}: {message}", is_error=True)
 
 

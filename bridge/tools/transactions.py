@@ -10,6 +10,7 @@ from bridge.states import State
 from bridge.tools import answers
 from bridge.tools.answers import Outcome
 from bridge.tools.call import CallContext
+from bridge.validation_gate import new_compiler_errors
 from bridge.workbench import Workbench
 from bridge.workspace import Workspace
 from schemas import transactions as wire
@@ -21,7 +22,7 @@ from transactions.commit import CommitResult
 from transactions.overlay import FileChange
 
 MOST_ERRORS = 50
-"""New errors, and fixed ones, that a preview shows; their number is told as well."""
+"""New errors, and fixed ones, that a preview or a refused commit shows; their number is told as well."""
 
 
 async def start_transaction(
@@ -180,11 +181,26 @@ async def commit_transaction(
             )
             return Outcome(data, "Nothing is staged; the transaction stays open.", workspace.snapshot())
         info = answers.transaction_info(workspace)
+        if workbench.options.commit_validation == "no-new-compiler-errors":
+            _require_none(workspace, await new_compiler_errors(workspace))
         result = await workbench.commit(workspace)
         notes = _commit_notes(workspace, result)
         data = wire.TransactionCommitData(committed=True, transaction=info, notes=notes or None)
         text = " ".join((f"Committed {answers.counted(len(result.written), 'file')}.", *notes))
         return Outcome(data, text, workspace.snapshot())
+
+
+def _require_none(workspace: Workspace, errors: tuple[Finding, ...]) -> None:
+    if not errors:
+        return
+    shown = tuple(answers.document_error(workspace, error) for error in errors[:MOST_ERRORS])
+    first = shown[0]
+    raise BridgeError(
+        "NewCompilerErrors",
+        f"The commit would bring {answers.counted(len(errors), 'compiler error')}, the first at {first.path}:{first.line}: "
+        f"{first.id} {first.message} Nothing was written; the transaction is still open.",
+        diagnostics=shown,
+    )
 
 
 def _commit_notes(workspace: Workspace, result: CommitResult) -> tuple[str, ...]:

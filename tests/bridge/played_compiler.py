@@ -8,7 +8,7 @@ to no project, as with Microsoft's server: nobody sees its classes, and it sees 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -45,6 +45,7 @@ class PlayedCompiler:
         self.pulled: list[tuple[str, str]] = []
         self.strangers: set[str] = set()
         """Names of files that it calls members of no project."""
+        self.error_id = "CS0246"
         server.answers["textDocument/diagnostic"] = self._pull
         server.answers["textDocument/_vs_getProjectContexts"] = self._contexts
 
@@ -65,10 +66,8 @@ class PlayedCompiler:
         members = self._members()
         seen = [self._server.seen(member) for member in members] if path in members else [text]
         known = {name for other in seen for name in _CLASS.findall(other)}
-        return {
-            "kind": "full",
-            "items": [_error(text, use) for use in _USE.finditer(text) if use[1] not in known],
-        }
+        missing = [use for use in _USE.finditer(text) if use[1] not in known]
+        return {"kind": "full", "items": [{**_error(text, use), "code": self.error_id} for use in missing]}
 
     async def _contexts(self, params: msgspec.Raw) -> object:
         path = uri_to_path(msgspec.json.decode(params, type=_Contexts).document.uri)
@@ -81,15 +80,20 @@ def _error(text: str, use: re.Match[str]) -> Json:
     character = use.start() - (text.rfind("\n", 0, use.start()) + 1)
     place = {"line": line, "character": character}
     message = f"The type or namespace name '{use[1]}' could not be found"
-    return {"range": {"start": place, "end": place}, "severity": 1, "code": "CS0246", "message": message}
+    return {"range": {"start": place, "end": place}, "severity": 1, "message": message}
 
 
 @asynccontextmanager
 async def compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **options: object
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str] | None = None, **options: object
 ) -> AsyncIterator[tuple[Scene, PlayedCompiler]]:
-    """The small solution open in a bridge whose server compiles.  ``App`` references ``Core``."""
+    """The small solution, some files with other texts, open in a bridge whose server compiles.
+
+    ``App`` references ``Core``.
+    """
     async with scene(tmp_path, server="roslyn", restore="never", **options) as made:
+        for name, text in (files or {}).items():
+            made.file(name).write_text(text, encoding="utf-8")
         dotnet = ScriptedDotnet(tmp_path / "dotnet")
         dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
         core, app = made.root / "Core", made.root / "App"

@@ -95,6 +95,9 @@ NOT_PRODUCED: Mapping[str, str] = {
     "CommitLockFailed": "belongs to the crash journal",
     "CommitRecoveryCapacityReached": "belongs to the crash journal",
     "ProjectAmbiguous": "no tool of this issue acts on one project",
+    "NewCompilerErrors": "needs a server that compiles: test_validation_gate.py",
+    "CompilerValidationIncomplete": "needs a server that compiles: test_validation_gate.py",
+    "CompilerValidationUnavailable": "needs --commit-validation: test_validation_gate.py",
 }
 
 

@@ -1,6 +1,5 @@
 """What a preview says of errors: what staging made and mended, told truly or not at all."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import anyio
@@ -12,37 +11,12 @@ from schemas.transactions import DiagnosticsChange
 from schemas.wire import Page
 from tests.bridge.agent import Scene, opened
 from tests.bridge.played_compiler import compiled
-from tests.bridge.played_server import Json, Offer, create, delete, document_edit, insert, rename
+from tests.bridge.played_server import Offer, insert, rename
+from tests.bridge.staged_texts import replaced, stage_texts
 
 pytestmark = pytest.mark.anyio
 
 APPLE, PEAR, PROGRAM = "Core/Apple.cs", "Core/Pear.cs", "App/Program.cs"
-
-
-def replaced(path: Path, text: str, new: str) -> Json:
-    """The edit that gives a document a new text."""
-    end = {"line": text.count("\n"), "character": len(text) - (text.rfind("\n") + 1)}
-    everything = {"start": {"line": 0, "character": 0}, "end": end}
-    return document_edit(path, [{"range": everything, "newText": new}])
-
-
-async def stage_texts(made: Scene, texts: Mapping[str, str | None]) -> None:
-    """Stage new texts of files, all in one revision; ``None`` deletes."""
-
-    def edit(_path: Path, _text: str) -> list[Json]:
-        operations: list[Json] = []
-        for name, new in texts.items():
-            file = made.file(name)
-            if new is None:
-                operations.append(delete(file))
-            elif file in made.server.open or file.exists():
-                operations.append(replaced(file, made.server.seen(file), new))
-            else:
-                operations += create(file, new)
-        return operations
-
-    made.server.offers = [Offer("Rewrite", edit)]
-    assert (await made.agent.stage_first(APPLE)).staged
 
 
 async def change_of(made: Scene) -> DiagnosticsChange:

@@ -71,6 +71,9 @@ EXTRAS = {
 }
 """The members of answers that no contract has."""
 
+ERROR_EXTRA = "+<1>.error.diagnostics"
+"""The one of failures: the errors that a commit would bring."""
+
 every_tool = pytest.mark.parametrize("tool", TOOLS)
 drawn = given(data=st.data())
 
@@ -103,7 +106,7 @@ def test_every_member_of_a_request_is_published_as_the_contract_has_it(tool: str
 def test_every_member_of_an_answer_is_published_as_the_contract_has_it(tool: str) -> None:
     ours = shape(output_schema(CATALOG[tool]))
     found = set(differences(shape(answer_contract(tool)), ours))
-    assert found == {f"+<0>.data{extra}" for extra in EXTRAS.get(tool, ())}
+    assert found == {f"+<0>.data{extra}" for extra in EXTRAS.get(tool, ())} | {ERROR_EXTRA}
 
 
 @needs_contracts
@@ -215,7 +218,8 @@ def test_every_answer_we_can_build_is_valid_as_published_and_under_the_contract(
 @steady
 def test_every_failure_we_can_build_is_valid_as_published_and_under_the_contract(data: st.DataObject) -> None:
     built = data.draw(failures())
-    envelope = failure(built.error.code, built.error.message, built.continuation, built.error.correlation_id)
+    error = built.error
+    envelope = failure(error.code, error.message, built.continuation, error.correlation_id, error.diagnostics)
     assert envelope == built.wire()
     judge_answer("workspace-list").validate(envelope)
     if DIRECTORY.is_dir():

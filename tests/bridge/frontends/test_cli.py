@@ -72,6 +72,7 @@ def test_each_option_reaches_the_options_in_kebab_case() -> None:
         "restore": "never",
         "external_changes": "report",
         "line_endings": "keep",
+        "commit_validation": "no-new-compiler-errors",
         "tool_output_schema_mode": "Full",
         "state_directory": "/var/state",
     }

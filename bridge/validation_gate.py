@@ -1,0 +1,133 @@
+"""The gate before a commit: no compiler error may come into the changed projects or their dependants.
+
+Asked are all documents of these projects, changed or not, first in the staged state.  When none of them has a compiler
+error there is nothing to compare, which is the common case and half of the work.  Else the server is taken back to the
+disk, and the documents with errors are asked again, together with the changed ones, where the errors may have come
+from; ``bridge.diagnostics`` says what counts as new.
+
+What cannot be answered for certain is refused, never passed: a document that the server does not know, a new file that
+it takes for no member of its project.  Not seen at all are errors in code that source generators or the build write.
+
+Compiler errors are the ones of the C# compiler itself (``CS`` and a number), warnings that a project turns into errors
+included.  What analyzers find is shown in previews and does not close the gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+
+from bridge.diagnostics import Finding, Look, compare
+from bridge.errors import BridgeError
+from bridge.observations import can_look, look_at_disk, look_at_staged, named
+from bridge.projects import Project, Structure, transitive_references
+from bridge.workspace import Workspace
+from transactions.overlay import FileChange
+
+LONGEST_VALIDATION = 600.0
+"""Seconds for the whole of it: a cold compiler on a solution of hundreds of projects takes minutes."""
+
+_COMPILER_ID = re.compile(r"CS\d+")
+
+
+async def new_compiler_errors(workspace: Workspace) -> tuple[Finding, ...]:
+    """The compiler errors that a commit of the current revision would add; needs the writer's lease.
+
+    Raises ``CompilerValidationUnavailable``, ``CompilerValidationIncomplete``, and the conflict when an input has
+    changed on disk: what is on disk is the state to compare with.
+    """
+    if not can_look(workspace):
+        raise BridgeError(
+            "CompilerValidationUnavailable",
+            f"{workspace.request.launch.dialect.display_name} has no diagnostics, and --commit-validation asks for "
+            "them. Use another language server, or commit without validation.",
+        )
+    await _require_unchanged(workspace)
+    changes = workspace.require_transaction().changes()
+    _require_members(workspace, changes)
+    projects = projects_concerned(workspace.structure, [change.path for change in changes])
+    with anyio.move_on_after(LONGEST_VALIDATION):
+        return await _new_errors(workspace, changes, projects)
+    raise _incomplete(f"The language server took longer than {LONGEST_VALIDATION:g} s.")
+
+
+async def _require_unchanged(workspace: Workspace) -> None:
+    change = await workspace.first_change()
+    if change is not None:
+        workspace.note_change(change)
+        workspace.require_usable()
+
+
+def _require_members(workspace: Workspace, changes: Sequence[FileChange]) -> None:
+    """Refuses where documents may depend on a new file that the server does not compile yet."""
+    if workspace.request.launch.dialect.created_files_become_members:
+        return
+    created = [
+        change.path
+        for change in changes
+        if change.kind == "Added" and workspace.structure.owner_of(change.path) is not None
+    ]
+    if created:
+        raise _incomplete(
+            "The server does not see new files as members of their project before a commit "
+            f"({named(workspace, created)})."
+        )
+
+
+def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Project, ...]:
+    """The projects that compile one of the files, or would, and those that reference them, however indirectly."""
+    owners = {
+        project.path
+        for path in paths
+        for project in (
+            *(structure.project(document.project_id) for document in structure.documents_at(path)),
+            structure.owner_of(path),
+        )
+        if project is not None
+    }
+    return tuple(
+        project
+        for project in structure.projects
+        if project.path in owners or not owners.isdisjoint(transitive_references(structure, project.path))
+    )
+
+
+async def _new_errors(
+    workspace: Workspace, changes: Sequence[FileChange], projects: Sequence[Project]
+) -> tuple[Finding, ...]:
+    changed = {change.path for change in changes}
+    overlay = workspace.overlay
+    documents = {d.path for project in projects for d in project.documents if overlay.exists(d.path)}
+    documents |= {c.path for c in changes if c.kind == "Added" and workspace.structure.owner_of(c.path)}
+    staged = _whole(workspace, await look_at_staged(workspace, sorted(documents)))
+    if not staged:
+        return ()
+    compared = {
+        d.path for project in projects for d in project.documents if d.path in staged or d.path in changed
+    }
+    on_disk = _whole(workspace, await look_at_disk(workspace, sorted(compared)))
+    return compare(on_disk, staged, changed).new
+
+
+def _whole(workspace: Workspace, look: Look) -> Mapping[Path, tuple[Finding, ...]]:
+    """The compiler errors by document, where there are any.  Raises when something was not seen."""
+    if look.missing:
+        paths = sorted(look.missing)
+        raise _incomplete(
+            f"Not answered for: {named(workspace, paths)} ({look.missing[paths[0]].rstrip('.')})."
+        )
+    errors = {
+        path: tuple(finding for finding in findings if _COMPILER_ID.fullmatch(finding.id))
+        for path, findings in look.errors.items()
+    }
+    return {path: findings for path, findings in errors.items() if findings}
+
+
+def _incomplete(reason: str) -> BridgeError:
+    return BridgeError(
+        "CompilerValidationIncomplete",
+        f"Whether the commit would bring compiler errors cannot be told. {reason}",
+    )
