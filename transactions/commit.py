@@ -33,17 +33,31 @@ import os
 import stat
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from transactions.baseline import Baseline, Present
-from transactions.errors import CommitConflict, CommitFailed, CommitPreparationFailed, TransactionError
-from transactions.journal import CommitPlan, CommitRecord, Journal, NullJournal, PlannedEntry
+from transactions.errors import (
+    CommitConflict,
+    CommitFailed,
+    CommitPreparationFailed,
+    CommitUnconfirmed,
+    TransactionError,
+)
+from transactions.journal import (
+    CommitPlan,
+    CommitRecord,
+    Journal,
+    NullJournal,
+    PlannedDirectory,
+    PlannedEntry,
+)
 from transactions.moving import move
 from transactions.overlay import FileChange
 from transactions.places import Directory, FileFacts, Inode, Places
-from transactions.restore import Restorer, displaced_name
+from transactions.restore import Restorer, displaced_name, sync_touched, touched
 from transactions.system import SYSTEM, System, rename_is_missing
 from transactions.workshop import Attributes, Workshops, sync_directories
 
@@ -116,7 +130,6 @@ class _Commit:
         self._places = places
         self._commit_id = commit_id
         self._journal = journal
-        self._made: dict[Directory, Inode | None] = {}
         self._displaced: set[int] = set()
 
     def run(self, changes: Sequence[FileChange], baseline: Baseline) -> CommitResult:
@@ -129,9 +142,12 @@ class _Commit:
         try:
             self._apply(plan)
             self._verify(plan)
+            record.committed()
+        except CommitUnconfirmed as error:
+            error.evidence = self._places.path(workshops.main)
+            raise
         except BaseException as error:  # noqa: BLE001  # whatever it is, the tree must not stay half-applied
             self._go_back(error, plan, workshops, record)
-        record.committed()
         return self._finish(plan, workshops, record)
 
     # -- before anything is touched -----------------------------------------------------------------------------------
@@ -148,9 +164,9 @@ class _Commit:
             planner.require_untouched(plan)
             record.applying()
         except BaseException as error:
-            self._clean(workshops)
             record.restored()
-            record.finished()
+            if not self._clean(workshops):
+                record.finished()
             if isinstance(error, OSError):
                 raise CommitPreparationFailed(f"The commit could not be prepared: {_said(error)}.") from error
             raise
@@ -161,14 +177,13 @@ class _Commit:
     def _apply(self, plan: CommitPlan) -> None:
         for entry in _of(plan, "Delete"):
             self._touching(entry, self._displace)
-        for directory in plan.directories:
-            self._make(directory)
+        for planned in plan.directories:
+            self._make(planned)
         for entry in _of(plan, "Replace"):
             self._touching(entry, self._replace)
         for entry in _of(plan, "Create"):
             self._touching(entry, self._place)
-        touched = {entry.directory for entry in plan.entries} | {made[:-1] for made in plan.directories}
-        sync_directories(self._places, touched | set(plan.workshops))
+        sync_directories(self._places, touched(plan))
 
     def _touching(self, entry: PlannedEntry, step: Callable[[PlannedEntry], None]) -> None:
         try:
@@ -202,15 +217,10 @@ class _Commit:
         self._places.system.touch(entry.new_name, self._places.descriptor(entry.workshop))
         move(self._places, entry.workshop, entry.new_name, entry.directory, entry.name)
 
-    def _make(self, directory: Directory) -> None:
-        parent, name = directory[:-1], directory[-1]
-        self._made[directory] = None
-        try:
-            self._places.system.make_directory(name, self._places.descriptor(parent))
-        except FileExistsError:
-            del self._made[directory]  # somebody else made it meanwhile; it serves, and it is theirs
-            return
-        self._made[directory] = self._places.inode(parent, name)
+    def _make(self, planned: PlannedDirectory) -> None:
+        parent, name = planned.directory[:-1], planned.directory[-1]
+        with suppress(FileExistsError):  # somebody else made it meanwhile; it serves, and it is theirs
+            move(self._places, planned.workshop, planned.staged_name, parent, name)
 
     def _require_original(self, entry: PlannedEntry, kept_name: str) -> None:
         """What came out of the target must be what was planned, in every respect that we give to its successor."""
@@ -222,7 +232,7 @@ class _Commit:
     def _verify(self, plan: CommitPlan) -> None:
         """Reads every target back, by its path from the root."""
         ours = {entry.intended.inode for entry in plan.entries if entry.intended is not None}
-        ours.update(inode for inode in self._made.values() if inode is not None)
+        ours.update(planned.inode for planned in plan.directories)
         for directory in {entry.directory for entry in plan.entries}:
             self._require_in_place(directory)
         for entry in plan.entries:
@@ -260,11 +270,11 @@ class _Commit:
     def _go_back(
         self, error: BaseException, plan: CommitPlan, workshops: Workshops, record: CommitRecord
     ) -> NoReturn:
-        unrestored = Restorer(self._places, plan, self._made, self._displaced).run()
-        self._sync_restored(plan)
-        if unrestored:
-            paths = sorted(self._path(entry) for entry in unrestored)
-            record.unrestored(paths)
+        left = Restorer(self._places, plan, self._displaced).run()
+        is_on_disk = self._sync_restored(plan)
+        paths = sorted(self._path(entry) for entry in left.entries)
+        if paths:
+            record.unrestored(paths, left.is_refused)
             evidence = self._places.path(workshops.main)
             raise CommitFailed(
                 f"The commit failed ({_said(error)}), and {len(paths)} files could not be put back, the first of them "
@@ -273,21 +283,25 @@ class _Commit:
                 restored=False,
                 evidence=evidence,
             ) from error
-        record.restored()
-        self._clean(workshops)
-        record.finished()
+        if is_on_disk and not left.is_refused:
+            record.restored()
+            if not self._clean(workshops):
+                record.finished()
+        else:  # all is back as far as anybody can see; recovery confirms it, with the originals still at hand
+            record.unrestored((), refused=True)
         if isinstance(error, OSError):
             raise CommitFailed(
                 f"The commit failed and was taken back: {_said(error)}.", restored=True
             ) from error
         raise error
 
-    def _sync_restored(self, plan: CommitPlan) -> None:
-        for directory in {entry.directory for entry in plan.entries}:
-            try:
-                self._places.sync(directory)
-            except OSError:
-                continue  # the before-image is in place; only its arrival on the disk is not confirmed
+    def _sync_restored(self, plan: CommitPlan) -> bool:
+        """Whether the before-image, which is in place, is confirmed to be on the disk."""
+        try:
+            sync_touched(self._places, plan)
+        except OSError:
+            return False
+        return True
 
     def _finish(self, plan: CommitPlan, workshops: Workshops, record: CommitRecord) -> CommitResult:
         kept = [(entry, name) for entry in plan.entries if (name := self._rewritten_name(entry)) is not None]
@@ -353,8 +367,19 @@ class _Planner:
             if change.kind == "Added":
                 self._looking_at(change, self._require_free)
         entries = tuple(self._entry(number, change) for number, change in enumerate(self._changes))
-        directories = tuple(sorted(self._missing, key=lambda directory: (len(directory), directory)))
+        directories = tuple(
+            self._directory(number, directory)
+            for number, directory in enumerate(
+                sorted(self._missing, key=lambda directory: (len(directory), directory))
+            )
+        )
         return CommitPlan(commit_id, self._places.root, entries, directories, tuple(self._workshops.all))
+
+    def _directory(self, number: int, directory: Directory) -> PlannedDirectory:
+        parent = self._existing(directory)
+        workshop = self._workshops.for_directory(parent)
+        draft = PlannedDirectory(number, directory, (0, 0), workshop)
+        return replace(draft, inode=self._workshops.make_directory(workshop, draft.staged_name, parent))
 
     def require_untouched(self, plan: CommitPlan) -> None:
         """A last look at every target, now that all is written and synced. Raises CommitConflict."""

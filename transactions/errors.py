@@ -13,7 +13,14 @@
       TransactionHistoryUnavailable       there is nothing to undo or to redo
       CommitConflict                      the disk is not what was read; nothing of anybody was overwritten
       CommitPreparationFailed             the system refused before the first change; the tree is as it was
+        CommitUnrecordable                the state directory cannot hold the record of a commit
+      CommitRecoveryCapacityReached       the record would be larger than recovery may be asked to read
       CommitFailed                        the system refused after the first change; `restored` tells the rest
+        CommitUnconfirmed                 all is applied, but whether the disk knows that it is committed is open
+      WorkspaceBusy                       somebody else holds the commit lock
+      CommitLockFailed                    the lock cannot be used at all
+      RecoveryPending                     an earlier commit here must be recovered first
+      RecoveryRefused                     a record cannot be resolved, exported or discarded as asked
 
 Codes are those of the published contract. A message names the file by its path and says what was wrong with it;
 it never carries file contents.
@@ -110,3 +117,48 @@ class CommitFailed(TransactionError):
         super().__init__(message, paths)
         self.restored = restored
         self.evidence = evidence
+
+
+class CommitUnrecordable(CommitPreparationFailed):
+    """The state directory is a link, somebody else's, open to others, or cannot be written; the tree is unchanged."""
+
+
+class CommitRecoveryCapacityReached(TransactionError):
+    """What recovery would need is larger than it may be asked to read; staging less makes it fit."""
+
+    code = "CommitRecoveryCapacityReached"
+
+
+class CommitUnconfirmed(CommitFailed):
+    """Everything is applied, but the system refused to confirm the record that says so.
+
+    Nothing is undone: the record may be on the disk. The next recovery reads it and completes the commit, or takes it
+    back when the record never arrived.
+    """
+
+    def __init__(self, message: str, paths: Sequence[Path] = ()) -> None:
+        super().__init__(message, paths, restored=False)
+
+
+class WorkspaceBusy(TransactionError):
+    """Another process commits or recovers in this root or in one that overlaps it."""
+
+    code = "WorkspaceBusy"
+
+
+class CommitLockFailed(TransactionError):
+    """The lock file cannot be made, opened or kept; nothing was touched."""
+
+    code = "CommitLockFailed"
+
+
+class RecoveryPending(TransactionError):
+    """An earlier commit under this root is unfinished; it must be recovered before anything new is written."""
+
+    code = "RecoveryPending"
+
+
+class RecoveryRefused(TransactionError):
+    """A record cannot be resolved, exported or discarded in the way that was asked for."""
+
+    code = "RecoveryPending"

@@ -10,7 +10,10 @@ record does not know. `prepared` hands over the whole plan when every artifact i
 before the first target is touched. `committed` is **the instant**: when it is called, every target is applied, verified
 and synced, and afterwards nothing is undone. `finished` comes when the workshops are gone.
 
-Raising OSError from `begin`, `workshop`, `prepared` or `applying` stops the commit before anything happened.
+Raising OSError from `begin`, `workshop`, `prepared` or `applying` stops the commit before anything happened. `committed`
+may raise OSError only while the instant can still be called off; once its publication was attempted it raises
+`CommitUnconfirmed` or nothing, and nothing is undone. The last three never raise: what they could not do is left for
+recovery. `journal.NullJournal` keeps nothing; `file_journal.FileJournal` is the one that survives.
 """
 
 from collections.abc import Sequence
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from transactions.places import Directory, FileFacts
+from transactions.places import Directory, FileFacts, Inode
 
 EntryOperation = Literal["Create", "Replace", "Delete"]
 
@@ -51,13 +54,30 @@ class PlannedEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedDirectory:
+    """A directory that the targets need. It waits, empty, in `workshop` under `staged_name` and is moved to its place.
+
+    So it is ours by its inode from the start, and making it needs no space when the targets are touched.
+    """
+
+    number: int
+    directory: Directory
+    inode: Inode
+    workshop: Directory
+
+    @property
+    def staged_name(self) -> str:
+        return f"{self.number:06}.dir"
+
+
+@dataclass(frozen=True, slots=True)
 class CommitPlan:
-    """Everything that must be known to go back, or forward. `directories` are to be made, parents first."""
+    """Everything that must be known to go back, or forward. `directories` are in the order of making, parents first."""
 
     commit_id: str
     root: Path
     entries: tuple[PlannedEntry, ...]
-    directories: tuple[Directory, ...]
+    directories: tuple[PlannedDirectory, ...]
     workshops: tuple[Directory, ...]
 
 
@@ -79,8 +99,11 @@ class CommitRecord(Protocol):
     def restored(self) -> None:
         """The before-image is back."""
 
-    def unrestored(self, paths: Sequence[Path]) -> None:
-        """The before-image is not back at these paths; the workshops are left as they are."""
+    def unrestored(self, paths: Sequence[Path], refused: bool) -> None:  # said once, by name
+        """The before-image is not back at these paths; the workshops are left as they are.
+
+        `refused`: the system refused at least one step, so trying again may help. Else strangers' files are in the way.
+        """
 
     def finished(self) -> None:
         """Nothing of ours is left under the root."""
@@ -99,7 +122,7 @@ class _NullRecord:
     def applying(self) -> None: ...
     def committed(self) -> None: ...
     def restored(self) -> None: ...
-    def unrestored(self, paths: Sequence[Path]) -> None: ...
+    def unrestored(self, paths: Sequence[Path], refused: bool) -> None: ...  # the seam's signature
     def finished(self) -> None: ...
 
 

@@ -12,6 +12,7 @@ import hashlib
 import os
 import stat
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,6 +119,20 @@ class Places:
             return inode_of(self.system.lstat(name, self.descriptor(directory)))
         except FileNotFoundError:
             return None
+
+    def is_directory(self, directory: Directory, name: str) -> bool:
+        """Whether a name stands for a directory, and not for a link to one. Raises OSError."""
+        return self._is_kind(directory, name, stat.S_ISDIR)
+
+    def is_file(self, directory: Directory, name: str) -> bool:
+        """Whether a name stands for a regular file. Raises OSError."""
+        return self._is_kind(directory, name, stat.S_ISREG)
+
+    def _is_kind(self, directory: Directory, name: str, is_kind: Callable[[int], bool]) -> bool:
+        try:
+            return is_kind(self.system.lstat(name, self.descriptor(directory)).st_mode)
+        except FileNotFoundError:
+            return False
 
     def facts(self, directory: Directory, name: str) -> FileFacts:
         """Reads a regular file. Raises FileNotFoundError, or OSError (ELOOP for a link, ESTALE for what is no file)."""

@@ -2,181 +2,275 @@
 
 A restore believes the disk, not its memory of what worked: a call that failed may have taken effect, and a later process
 has no such memory. For each target it looks at three names (the target, the artifact's, the kept original's) and tells
-by inode who stands where:
+by inode who stands where. *Kept* is a displaced file in the workshop, under either name.
 
-| operation | what is seen                                         | what is done                                        |
-|-----------|------------------------------------------------------|-----------------------------------------------------|
-| Create    | the artifact at the target                           | it is taken out again                               |
-| Create    | anything else                                        | nothing: we are not there                           |
-| Replace   | a displaced file in the workshop, artifact at target | they change places again                            |
-| Replace   | a displaced file under its own name, target free     | it is moved back                                    |
-| Replace   | a displaced file, something else at the target       | conflict: the target is left, the file stays kept   |
-| Replace   | no displaced file                                    | nothing: it never left                              |
-| Delete    | a displaced file, target free                        | it is moved back                                    |
-| Delete    | a displaced file, something at the target            | conflict, as above                                  |
-| Delete    | no displaced file                                    | nothing: it never left                              |
+| operation | kept      | at the target     | what is done                                                             |
+|-----------|-----------|-------------------|--------------------------------------------------------------------------|
+| Create    | –         | the artifact      | it is taken out again                                                    |
+| Create    | –         | nothing           | nothing                                                                  |
+| Create    | –         | somebody's        | nothing when the artifact still waits in the workshop, else conflict     |
+| Replace   | as `.new` | the artifact      | they change places again                                                 |
+| Replace   | as `.old` | the artifact      | it is taken out, the kept file moves back                                |
+| any       | as `.old` | nothing           | the kept file moves back                                                 |
+| Replace   | as `.new` | nothing           | conflict: somebody removed what we had put there                         |
+| any       | yes       | somebody's        | nothing when it holds the original's bytes, else conflict                |
+| any       | no        | the original      | nothing: it never left, or is back                                       |
+| Replace   | no        | the artifact      | the original was lost with its workshop: its second copy is put back     |
+| any       | no        | nothing           | as above if the workshop is gone; else conflict if it had left, or may   |
+| any       | no        | somebody's        | nothing if it holds the original's bytes or nothing of ours had come     |
+|           |           |                   | there (the artifact still waits); else conflict                          |
 
-A displaced file need not be the original: when somebody replaced the target just before we took it out, it is theirs,
-and goes back all the same. What is taken out of a target is hashed, and put back as a conflict when somebody wrote to
-it. So no step replaces a file that it has not looked at, and none loses one.
+An artifact that came out of a target is hashed, now or by a later run that finds it in the workshop: when somebody wrote
+to it in place it goes back to the target as a conflict. A displaced file need not be the original: when somebody
+replaced the target just before we took it out, it is theirs, and goes back all the same. So no step replaces a file that
+it has not looked at, and none loses one. Each step may be cut short and the whole may be run again, by anybody.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+import errno
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Protocol
 
-from transactions.journal import CommitPlan, PlannedEntry
+from transactions.journal import CommitPlan, PlannedDirectory, PlannedEntry
 from transactions.moving import move
-from transactions.places import Directory, Inode, Places
+from transactions.places import Directory, Places
+from transactions.workshop import sync_directories
 
 RESTORE_ATTEMPTS = 2
 """A step that the system refuses is tried once more, after all others; some refusals pass."""
 
+_NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 
-class _Result(Enum):
+
+class Result(Enum):
+    """What came of one entry."""
+
     RESTORED = auto()
     CONFLICT = auto()
 
 
+@dataclass(frozen=True, slots=True)
+class Unrestored:
+    """What is not as it was: `conflicts` because of somebody's file, `refused` because the system refused.
+
+    `directories_refused` tells that an empty directory of ours could not be removed.
+    """
+
+    conflicts: tuple[PlannedEntry, ...]
+    refused: tuple[PlannedEntry, ...]
+    directories_refused: bool = False
+
+    @property
+    def entries(self) -> tuple[PlannedEntry, ...]:
+        return self.conflicts + self.refused
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether trying again may help."""
+        return bool(self.refused) or self.directories_refused
+
+
+class SecondCopy(Protocol):
+    """The originals that lie outside the root."""
+
+    def put(self, places: Places, entry: PlannedEntry) -> bool:
+        """Puts the original under `entry.old_name` into the workshop; False when there is no good copy. Raises OSError."""
+
+
 class Restorer:
-    """Restores one plan. `unrestored` grows with the entries that could not be put back."""
+    """Restores one plan, as far as it can."""
 
     def __init__(
         self,
         places: Places,
         plan: CommitPlan,
-        made: Mapping[Directory, Inode | None],
-        displaced: Collection[int],
+        displaced: Collection[int] | None = None,
+        second_copy: SecondCopy | None = None,
+        workshops_gone: Collection[Directory] = (),
     ) -> None:
-        """`made` are the directories that were made (None: the call failed, but may have worked); `displaced` the numbers
-        of the entries whose original is known to have left its place.
+        """`displaced` are the numbers of the entries whose original is known to have left its place; None: any may have.
+
+        `workshops_gone` are those that somebody removed, and that were made anew for what has to be put back.
         """
         self._places = places
         self._plan = plan
-        self._made = made
         self._displaced = displaced
-        self._taken_out: set[int] = (
-            set()
-        )  # entries whose artifact came out of its target and is not hashed yet
+        self._second_copy = second_copy
+        self._workshops_gone = workshops_gone
 
-    def run(self) -> list[PlannedEntry]:
-        """Restores all it can and gives back the entries that are not restored. Raises nothing of the system's."""
+    def run(self) -> Unrestored:
+        """Raises nothing of the system's."""
         by_operation: dict[str, list[PlannedEntry]] = {"Create": [], "Replace": [], "Delete": []}
         for entry in reversed(self._plan.entries):
             by_operation[entry.operation].append(entry)
-        unrestored = self._restore_all((*by_operation["Create"], *by_operation["Replace"]))
-        self._remove_directories()
-        unrestored += self._restore_all(by_operation["Delete"])
-        return unrestored
+        first = self._restore_all((*by_operation["Create"], *by_operation["Replace"]))
+        directories_refused = self._remove_directories()
+        second = self._restore_all(by_operation["Delete"])
+        return Unrestored(
+            first.conflicts + second.conflicts, first.refused + second.refused, directories_refused
+        )
 
-    def _restore_all(self, entries: Iterable[PlannedEntry]) -> list[PlannedEntry]:
+    def _restore_all(self, entries: Iterable[PlannedEntry]) -> Unrestored:
         conflicts: list[PlannedEntry] = []
         pending = list(entries)
         for _ in range(RESTORE_ATTEMPTS):
             refused: list[PlannedEntry] = []
             for entry in pending:
                 try:
-                    if self._restore(entry) is _Result.CONFLICT:
+                    if self._restore(entry) is Result.CONFLICT:
                         conflicts.append(entry)
                 except OSError:
                     refused.append(entry)
             pending = refused
-        return conflicts + pending
+        cut_off = {entry.number for entry in pending if is_obstructed(self._places, entry.directory)}
+        conflicts += [entry for entry in pending if entry.number in cut_off]
+        return Unrestored(tuple(conflicts), tuple(entry for entry in pending if entry.number not in cut_off))
 
-    def _restore(self, entry: PlannedEntry) -> _Result:
-        match entry.operation:
-            case "Create":
-                return self._take_out(entry)
-            case "Replace":
-                return self._put_back_replaced(entry)
-            case "Delete":
-                return self._put_back_deleted(entry)
+    def _restore(self, entry: PlannedEntry) -> Result:
+        return self._undo_create(entry) if entry.operation == "Create" else self._undo_displacing(entry)
 
-    def _take_out(self, entry: PlannedEntry) -> _Result:
-        """Takes the artifact out of the target, unless it is not there or somebody wrote to it."""
+    # -- what the table says ------------------------------------------------------------------------------------------
+
+    def _undo_create(self, entry: PlannedEntry) -> Result:
+        at_target = self._places.inode(entry.directory, entry.name)
+        if entry.intended is not None and at_target == entry.intended.inode:
+            return self._take_out(entry)
+        if self._artifact_waits(entry):
+            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
+        return Result.RESTORED if at_target is None else Result.CONFLICT
+
+    def _undo_displacing(self, entry: PlannedEntry) -> Result:
         places = self._places
-        if entry.intended is None:
-            return _Result.RESTORED
-        if places.inode(entry.directory, entry.name) == entry.intended.inode:
-            self._taken_out.add(entry.number)
-            move(places, entry.directory, entry.name, entry.workshop, entry.new_name)
-        elif entry.number not in self._taken_out:
-            return _Result.RESTORED
-        if self._is_untouched_artifact(entry):
-            return _Result.RESTORED
-        move(places, entry.workshop, entry.new_name, entry.directory, entry.name)
-        return _Result.CONFLICT
-
-    def _put_back_replaced(self, entry: PlannedEntry) -> _Result:
-        places = self._places
+        at_target = places.inode(entry.directory, entry.name)
         kept_name = displaced_name(places, entry)
         if kept_name is None:
-            return self._judge_exchange(entry) if entry.number in self._taken_out else self._never_left(entry)
-        at_target = places.inode(entry.directory, entry.name)
+            return self._without_kept(entry)
         if entry.intended is not None and at_target == entry.intended.inode:
             if kept_name == entry.new_name:
                 return self._exchange_back(entry)
-            if self._take_out(entry) is _Result.CONFLICT:
-                return _Result.CONFLICT
-        elif at_target is not None or kept_name == entry.new_name:
-            return _Result.CONFLICT  # somebody replaced or removed what we had put there
-        return self._move_back(entry, kept_name)
+            if self._take_out(entry) is Result.CONFLICT:
+                return Result.CONFLICT
+            return self._move_back(entry, kept_name)
+        if at_target is None and kept_name == entry.old_name:
+            return self._move_back(entry, kept_name)
+        return Result.RESTORED if self._holds_original_bytes(entry) else Result.CONFLICT
 
-    def _exchange_back(self, entry: PlannedEntry) -> _Result:
-        self._taken_out.add(entry.number)
+    def _without_kept(self, entry: PlannedEntry) -> Result:
+        at_target = self._places.inode(entry.directory, entry.name)
+        if self._artifact_waits(entry):
+            return self._judge_unapplied(entry)
+        if entry.original is not None and at_target == entry.original.inode:
+            return Result.RESTORED
+        is_ours = entry.intended is not None and at_target == entry.intended.inode
+        is_lost = at_target is None and entry.workshop in self._workshops_gone
+        if (is_ours or is_lost) and self._second_copy is not None:
+            if not self._second_copy.put(self._places, entry):
+                return Result.CONFLICT
+            if is_ours and self._take_out(entry) is Result.CONFLICT:
+                return Result.CONFLICT
+            return self._move_back(entry, entry.old_name)
+        if at_target is None:
+            may_have_left = self._displaced is None or entry.number in self._displaced
+            return Result.CONFLICT if may_have_left else Result.RESTORED
+        never_left = entry.operation == "Delete" and entry.workshop not in self._workshops_gone
+        return Result.RESTORED if never_left or self._holds_original_bytes(entry) else Result.CONFLICT
+
+    def _judge_unapplied(self, entry: PlannedEntry) -> Result:
+        """The artifact waits in the workshop, so it never came to the target or is back from there."""
+        if self._places.inode(entry.directory, entry.name) is None:
+            if self._displaced is not None and entry.number in self._displaced:
+                return Result.CONFLICT
+            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
+        at_target = self._places.inode(entry.directory, entry.name)
+        is_original = entry.original is not None and at_target == entry.original.inode
+        return self._judge_artifact(entry, lambda: self._exchange(entry) if is_original else None)
+
+    # -- steps --------------------------------------------------------------------------------------------------------
+
+    def _take_out(self, entry: PlannedEntry) -> Result:
+        """Takes the artifact out of the target; puts it back if somebody wrote to it."""
+        move(self._places, entry.directory, entry.name, entry.workshop, entry.new_name)
+        return self._judge_artifact(entry, lambda: self._put_out_again(entry))
+
+    def _put_out_again(self, entry: PlannedEntry) -> None:
+        with suppress(
+            FileExistsError
+        ):  # then there are two strangers' files, and this one stays in the workshop
+            move(self._places, entry.workshop, entry.new_name, entry.directory, entry.name)
+
+    def _exchange_back(self, entry: PlannedEntry) -> Result:
         self._exchange(entry)
-        return self._judge_exchange(entry)
-
-    def _judge_exchange(self, entry: PlannedEntry) -> _Result:
-        if self._is_untouched_artifact(entry):
+        result = self._judge_artifact(entry, lambda: self._exchange(entry))
+        if result is Result.RESTORED:
             self._freshen(entry)
-            return _Result.RESTORED
-        self._exchange(entry)
-        return _Result.CONFLICT
-
-    def _put_back_deleted(self, entry: PlannedEntry) -> _Result:
-        kept_name = displaced_name(self._places, entry)
-        return self._never_left(entry) if kept_name is None else self._move_back(entry, kept_name)
-
-    def _move_back(self, entry: PlannedEntry, kept_name: str) -> _Result:
-        try:
-            move(self._places, entry.workshop, kept_name, entry.directory, entry.name)
-        except FileExistsError:
-            return _Result.CONFLICT
-        self._freshen(entry)
-        return _Result.RESTORED
-
-    def _never_left(self, entry: PlannedEntry) -> _Result:
-        gone = entry.number in self._displaced and self._places.inode(entry.directory, entry.name) is None
-        return _Result.CONFLICT if gone else _Result.RESTORED
+        return result
 
     def _exchange(self, entry: PlannedEntry) -> None:
         places = self._places
         workshop, directory = places.pair(entry.workshop, entry.directory)
         places.system.exchange(entry.new_name, workshop, entry.name, directory)
 
-    def _is_untouched_artifact(self, entry: PlannedEntry) -> bool:
-        facts = self._places.facts(entry.workshop, entry.new_name)
-        wanted = entry.intended
-        return wanted is not None and (facts.inode, facts.sha256) == (wanted.inode, wanted.sha256)
+    def _move_back(self, entry: PlannedEntry, kept_name: str) -> Result:
+        try:
+            move(self._places, entry.workshop, kept_name, entry.directory, entry.name)
+        except FileExistsError:
+            return Result.CONFLICT
+        self._freshen(entry)
+        return Result.RESTORED
 
     def _freshen(self, entry: PlannedEntry) -> None:
         """MSBuild must not take binaries built from the half-applied tree for current. Nice to have, so never an error."""
         with suppress(OSError):
             self._places.system.touch(entry.name, self._places.descriptor(entry.directory))
 
-    def _remove_directories(self) -> None:
-        for directory, inode in sorted(self._made.items(), key=lambda item: len(item[0]), reverse=True):
-            for _ in range(RESTORE_ATTEMPTS):
-                with suppress(OSError):  # a directory that somebody put a file into stays, with that file
-                    found = self._places.inode(directory[:-1], directory[-1])
-                    if found is None or (inode is not None and found != inode):
-                        break
-                    self._places.system.remove_directory(
-                        directory[-1], self._places.descriptor(directory[:-1])
-                    )
+    def _judge_artifact(self, entry: PlannedEntry, give_back: Callable[[], None]) -> Result:
+        """Whether the artifact in the workshop is as we wrote it; if not, somebody's text is in it and is given back."""
+        facts = self._places.facts(entry.workshop, entry.new_name)
+        wanted = entry.intended
+        if wanted is not None and (facts.inode, facts.sha256) == (wanted.inode, wanted.sha256):
+            return Result.RESTORED
+        give_back()
+        return Result.CONFLICT
+
+    # -- looks --------------------------------------------------------------------------------------------------------
+
+    def _artifact_waits(self, entry: PlannedEntry) -> bool:
+        at_new = self._places.inode(entry.workshop, entry.new_name)
+        return at_new is not None and entry.intended is not None and at_new == entry.intended.inode
+
+    def _holds_original_bytes(self, entry: PlannedEntry) -> bool:
+        """Whether somebody's file at the target has the very bytes that belong there."""
+        if entry.original is None or self._places.inode(entry.directory, entry.name) is None:
+            return False
+        if not self._places.is_file(entry.directory, entry.name):
+            return False
+        return self._places.facts(entry.directory, entry.name).sha256 == entry.original.sha256
+
+    # -- directories --------------------------------------------------------------------------------------------------
+
+    def _remove_directories(self) -> bool:
+        """Removes the directories that we made and nobody uses. Whether the system refused one."""
+        refused = False
+        for planned in reversed(self._plan.directories):
+            for attempt in range(1, RESTORE_ATTEMPTS + 1):
+                try:
+                    self._remove_directory(planned)
                     break
-            self._places.forget(directory)
+                except OSError:
+                    refused = refused or attempt == RESTORE_ATTEMPTS
+        return refused
+
+    def _remove_directory(self, planned: PlannedDirectory) -> None:
+        above, name = planned.directory[:-1], planned.directory[-1]
+        if not is_obstructed(self._places, above) and self._places.inode(above, name) == planned.inode:
+            try:
+                self._places.system.remove_directory(name, self._places.descriptor(above))
+            except OSError as error:
+                if error.errno not in _NOT_EMPTY:  # one that somebody put a file into stays, with that file
+                    raise
+        self._places.forget(planned.directory)
 
 
 def displaced_name(places: Places, entry: PlannedEntry) -> str | None:
@@ -186,3 +280,35 @@ def displaced_name(places: Places, entry: PlannedEntry) -> str | None:
     at_new = places.inode(entry.workshop, entry.new_name)
     is_artifact = at_new is None or (entry.intended is not None and at_new == entry.intended.inode)
     return None if is_artifact else entry.new_name
+
+
+def is_obstructed(places: Places, directory: Directory) -> bool:
+    """Whether the way to a directory is cut: a part of it is missing, or is a link or a file.
+
+    This is how an error that tells of somebody's doing is told from one that the system may take back: by looking.
+    """
+    try:
+        for length in range(1, len(directory) + 1):
+            part = directory[:length]
+            if not places.is_directory(part[:-1], part[-1]):
+                places.forget(part)
+                return True
+    except OSError:
+        return False
+    return False
+
+
+def sync_touched(places: Places, plan: CommitPlan) -> None:
+    """Puts the directories whose entries a plan changes on the disk, as far as they are there. Raises OSError."""
+    there = set()
+    for directory in touched(plan):
+        if not is_obstructed(places, directory):
+            places.descriptor(directory)
+            there.add(directory)
+    sync_directories(places, there)
+
+
+def touched(plan: CommitPlan) -> set[Directory]:
+    """The directories whose entries a plan changes."""
+    parents = {planned.directory[:-1] for planned in plan.directories}
+    return {entry.directory for entry in plan.entries} | parents | set(plan.workshops)

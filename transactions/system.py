@@ -10,6 +10,7 @@ the last one. Methods raise OSError as the system reports it and decide nothing.
 
 import ctypes
 import errno
+import fcntl
 import os
 from collections.abc import Callable
 
@@ -62,6 +63,10 @@ class System:
         """Up to `size` bytes from the current place; empty at the end."""
         return os.read(descriptor, size)
 
+    def read_at(self, descriptor: int, size: int, offset: int) -> bytes:
+        """Up to `size` bytes from `offset`; empty at the end."""
+        return os.pread(descriptor, size, offset)
+
     def fstat(self, descriptor: int) -> os.stat_result:
         """The stat of an open file."""
         return os.fstat(descriptor)
@@ -82,6 +87,17 @@ class System:
             if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):
                 return {}
             raise
+
+    # -- locking ------------------------------------------------------------------------------------------------------
+
+    def open_lock(self, name: str, directory: int) -> int:
+        """A descriptor of a lock file, made if it is missing; ELOOP for a link. No child process inherits it."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(name, flags, 0o666, dir_fd=directory)
+
+    def lock(self, descriptor: int) -> None:
+        """Takes the exclusive lock of an open file, or raises BlockingIOError at once. Closing it gives the lock up."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     # -- changing -----------------------------------------------------------------------------------------------------
 

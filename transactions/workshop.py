@@ -18,12 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from transactions.journal import CommitRecord
-from transactions.places import Directory, FileFacts, Places, inode_of
+from transactions.places import Directory, FileFacts, Inode, Places, inode_of
 
-_HOME: Directory = (".vs", "roslyn-bridge", "commits")
+HOME: Directory = (".vs", "roslyn-bridge", "commits")
 _NOBODY = "roslyn-bridge-no-such-name"
 _OWNER_ONLY = 0o700
 _HIDES_ALL = b"*\n"
+_STAGED_DIRECTORY = ".dir"
 
 MAKE_ATTEMPTS = 3
 """Another bridge that ends its commit removes the empty parents that we are about to use; then they are made again."""
@@ -52,7 +53,8 @@ class Workshops:
         self._for: dict[Directory, Directory] = {}
         self._parents_made: list[Directory] = []
         self._artifacts: list[tuple[Directory, str]] = []
-        self.main: Directory = (*_HOME, commit_id)
+        self._staged_directories: list[tuple[Directory, str]] = []
+        self.main = main_workshop(commit_id)
         self.all: list[Directory] = []
 
     def open(self) -> None:
@@ -61,14 +63,14 @@ class Workshops:
         self.all.append(self.main)
         for attempt in range(1, MAKE_ATTEMPTS + 1):
             try:
-                for length in range(1, len(_HOME) + 1):
+                for length in range(1, len(HOME) + 1):
                     self._make_parent(self.main[:length])
-                self._places.system.make_directory(self.main[-1], self._places.descriptor(_HOME), _OWNER_ONLY)
+                self._places.system.make_directory(self.main[-1], self._places.descriptor(HOME), _OWNER_ONLY)
                 break
             except FileNotFoundError:
                 if attempt == MAKE_ATTEMPTS:
                     raise
-                for length in range(len(_HOME), 0, -1):
+                for length in range(len(HOME), 0, -1):
                     self._places.forget(self.main[:length])
         self.write(self.main, ".gitignore", _HIDES_ALL, None)
 
@@ -110,6 +112,25 @@ class Workshops:
         self.all.append(workshop)
         self._places.system.make_directory(workshop[-1], self._places.descriptor(directory), _OWNER_ONLY)
         return workshop
+
+    def make_directory(self, workshop: Directory, name: str, parent: Directory) -> Inode:
+        """Makes an empty directory that will be moved below `parent`, whose group rule it takes over. Raises OSError."""
+        system = self._places.system
+        system.make_directory(name, self._places.descriptor(workshop))
+        self._staged_directories.append((workshop, name))
+        descriptor = system.open_directory(name, self._places.descriptor(workshop))
+        try:
+            status = system.fstat(descriptor)
+            above = system.fstat(self._places.descriptor(parent))
+            mode = stat.S_IMODE(status.st_mode)
+            wanted = mode & ~stat.S_ISGID | above.st_mode & stat.S_ISGID
+            if above.st_mode & stat.S_ISGID and status.st_gid != above.st_gid:
+                system.set_owner(descriptor, -1, above.st_gid)
+            if mode != wanted:
+                system.set_mode(descriptor, wanted)
+        finally:
+            system.close(descriptor)
+        return inode_of(status)
 
     def write(
         self,
@@ -162,6 +183,12 @@ class Workshops:
                 self._places.system.sync(descriptor)
             finally:
                 self._places.system.close(descriptor)
+        for workshop, name in self._staged_directories:
+            descriptor = self._places.system.open_directory(name, self._places.descriptor(workshop))
+            try:
+                self._places.system.sync(descriptor)
+            finally:
+                self._places.system.close(descriptor)
         parents = (directory[:-1] for directory in (*self._parents_made, *self.all))
         sync_directories(self._places, {*self.all, *parents})
 
@@ -169,25 +196,10 @@ class Workshops:
         """Removes all of it but the entries to keep. What is gone already is fine. Raises OSError for the rest."""
         for workshop in reversed(self.all):
             kept = {name for directory, name in keep if directory == workshop}
-            self._remove_one(workshop, kept)
+            remove_workshop(self._places, workshop, kept)
         for directory in reversed(self._parents_made):
             with suppress(FileNotFoundError):
                 self._remove_parent(directory)
-
-    def _remove_one(self, workshop: Directory, kept: Collection[str]) -> None:
-        places = self._places
-        try:
-            descriptor = places.descriptor(workshop)
-        except FileNotFoundError:
-            return
-        for name in places.system.names(descriptor):
-            if name not in kept and not (kept and name == ".gitignore"):
-                with suppress(FileNotFoundError):
-                    places.system.remove(name, descriptor)
-        if not kept:
-            with suppress(FileNotFoundError):
-                places.system.remove_directory(workshop[-1], places.descriptor(workshop[:-1]))
-            places.forget(workshop)
 
     def _remove_parent(self, directory: Directory) -> None:
         try:
@@ -197,6 +209,30 @@ class Workshops:
                 raise
         else:
             self._places.forget(directory)
+
+
+def main_workshop(commit_id: str) -> Directory:
+    """The workshop that every commit has."""
+    return (*HOME, commit_id)
+
+
+def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] = ()) -> None:
+    """Removes a workshop with all that is in it but the names to keep. One that is gone is fine. Raises OSError."""
+    try:
+        descriptor = places.descriptor(workshop)
+    except FileNotFoundError:
+        return
+    for name in places.system.names(descriptor):
+        if name not in kept and not (kept and name == ".gitignore"):
+            with suppress(FileNotFoundError):
+                if name.endswith(_STAGED_DIRECTORY):
+                    places.system.remove_directory(name, descriptor)
+                else:
+                    places.system.remove(name, descriptor)
+    if not kept:
+        with suppress(FileNotFoundError):
+            places.system.remove_directory(workshop[-1], places.descriptor(workshop[:-1]))
+        places.forget(workshop)
 
 
 def sync_file_systems(places: Places, directories: Iterable[Directory]) -> bool:

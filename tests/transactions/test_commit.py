@@ -670,7 +670,7 @@ class _Record:
         assert files_of(picture(self.root)).items() >= FILES.items()
         self._say("restored")
 
-    def unrestored(self, paths: object) -> None:
+    def unrestored(self, paths: object, refused: bool) -> None:
         self._say("unrestored")
 
     def finished(self) -> None:

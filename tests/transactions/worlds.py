@@ -116,3 +116,40 @@ class WithoutRenames(System):
 
 class FaultyWithoutRenames(FaultySystem, WithoutRenames):
     """Both at once."""
+
+
+class Killed(BaseException):
+    """The process is dead. Nothing may catch it, and nothing that runs while it flies may change the disk."""
+
+
+@dataclass
+class DyingSystem(System):
+    """Dies at the call with number `die_at`: before it takes effect, or after it. From then on no call does anything.
+
+    Only descriptors are still closed, as the real system would do for a dead process; that also gives up its locks.
+    """
+
+    die_at: int | None = None
+    after: bool = False
+    calls: list[str] = field(default_factory=list)
+    is_dead: bool = False
+
+    def __getattribute__(self, name: str) -> object:
+        method = object.__getattribute__(self, name)
+        if name not in CALLS:
+            return method
+
+        def call(*arguments: object, **keywords: object) -> object:
+            number = len(self.calls)
+            self.calls.append(name)
+            dies_now = not self.is_dead and number == self.die_at
+            if name == "close" or not (self.is_dead or (dies_now and not self.after)):
+                result = method(*arguments, **keywords)
+                if not (self.is_dead or dies_now):
+                    return result
+                if name.startswith("open_") and isinstance(result, int):
+                    os.close(result)
+            self.is_dead = True
+            raise Killed
+
+        return call

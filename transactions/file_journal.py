@@ -1,0 +1,258 @@
+"""The journal that survives: a commit that dies at any point is completed or taken back by a later process.
+
+What is on the disk when, for each call of the seam (`journal` says when they come):
+
+| call         | afterwards on the disk                                                                     | a crash from here on   |
+|--------------|--------------------------------------------------------------------------------------------|------------------------|
+| `begin`      | the record's folder with `owner`                                                           | nothing was applied    |
+| `workshop`   | the name of that directory (the main one follows from the commit's id)                     | nothing was applied    |
+| `prepared`   | the copy of the originals, `manifest`, `state-…-Prepared`, the marker, all their folders   | nothing was applied    |
+| `applying`   | `state-…-Applying`                                                                         | goes back              |
+| `committed`  | `state-…-Committed`: its rename is **the instant**                                         | goes forward           |
+| `restored`   | `state-…-Restored`                                                                         | only tidying is left   |
+| `unrestored` | `state-…-RecoveryConflict` or `…-RecoveryIncomplete`                                       | left, or tried again   |
+| `finished`   | no marker, no record                                                                       | there is nothing left  |
+
+Every row is synced before its call returns, so whatever a later row's crash leaves, the earlier rows hold. `committed` writes
+and syncs the file first; as long as its rename was not attempted, a failure takes the commit back. After the attempt nobody
+here can know what is on the disk, so nothing is undone: a second file is written and published, because what a failed sync
+left of the first cannot be trusted, and if that fails too the commit is `CommitUnconfirmed` and recovery decides by what it
+finds.
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from transactions.errors import (
+    CommitConflict,
+    CommitRecoveryCapacityReached,
+    CommitUnconfirmed,
+    RecoveryPending,
+    TransactionError,
+)
+from transactions.journal import CommitPlan, CommitRecord
+from transactions.lock import CommitLock
+from transactions.marker import markers, remove_marker, write_marker
+from transactions.places import Directory, Inode, Places, inode_of
+from transactions.record import (
+    Manifest,
+    Owner,
+    PackedOriginal,
+    RootIdentity,
+    State,
+    StateRecord,
+    WorkshopRecord,
+    encode,
+)
+from transactions.records import (
+    MANIFEST,
+    MANIFEST_MAX_BYTES,
+    ORIGINAL_MAX_BYTES,
+    ORIGINALS,
+    ORIGINALS_MAX_BYTES,
+    OWNER,
+    OWNER_MAX_BYTES,
+    Draft,
+    Records,
+    made_records,
+    state_name,
+)
+from transactions.system import SYSTEM, System
+
+PUBLISHING_ATTEMPTS = 2
+"""The second `Committed` is a new file; a third would meet the same disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileJournal:
+    """Keeps records below `state_directory` (absolute), for commits in the root that `lock` holds.
+
+    `loaded_path` is the solution or project that the workspace was opened from; people are shown it.
+    """
+
+    state_directory: Path
+    lock: CommitLock
+    loaded_path: Path | None = None
+    system: System = SYSTEM
+
+    def begin(self, commit_id: str, root: Path) -> CommitRecord:
+        """Opens a record. Raises CommitUnrecordable, RecoveryPending (an unfinished commit is in the way), OSError."""
+        self.lock.require_held()
+        with Places(self.system, root) as places:
+            found = markers(places)
+            if found:
+                raise RecoveryPending(
+                    f"An unfinished commit must be recovered first; its marker is {found[0].path}.",
+                    [found[0].path],
+                )
+            status = self.system.fstat(places.descriptor(()))
+        identity = RootIdentity(os.fspath(root), *inode_of(status), token=secrets.token_hex(16))
+        loaded = None if self.loaded_path is None else os.fspath(self.loaded_path)
+        record = _FileRecord(self, Owner(commit_id, identity, loaded))
+        record.begin()
+        return record
+
+
+class _FileRecord:
+    """The record of one commit. The state directory is opened anew for each call, so nothing is held in between."""
+
+    def __init__(self, journal: FileJournal, owner: Owner) -> None:
+        self._journal = journal
+        self._owner = owner
+        self._id = owner.commit_id
+        self._workshops = 0
+        self._states = 0
+        self._is_applying = False
+
+    @contextmanager
+    def _records(self) -> Iterator[Records]:
+        with made_records(self._journal.state_directory, self._journal.system) as records:
+            yield records
+
+    @contextmanager
+    def _root(self) -> Iterator[Places]:
+        with Places(self._journal.system, Path(self._owner.root.path)) as places:
+            yield places
+
+    def begin(self) -> None:
+        data = encode(self._owner)
+        _require_fits(len(data), OWNER_MAX_BYTES, "the owner file")
+        with self._records() as records:
+            try:
+                records.create(self._id)
+                records.publish([records.draft(self._id, OWNER, [data])])
+            except BaseException:
+                with suppress(OSError):
+                    records.remove(self._id)
+                raise
+
+    def workshop(self, directory: Directory) -> None:
+        """The main workshop, which is always the first, follows from the commit's id and needs no word."""
+        self._workshops += 1
+        if self._workshops == 1:
+            return
+        name = f"workshop-{self._workshops - 1:06}"
+        with self._records() as records:
+            records.publish([records.draft(self._id, name, [encode(WorkshopRecord(directory))])])
+
+    def prepared(self, plan: CommitPlan) -> None:
+        with self._root() as places:
+            if inode_of(places.system.fstat(places.descriptor(()))) != self._root_inode():
+                raise OSError(errno.ESTALE, "the workspace root was replaced meanwhile")
+            with self._records() as records:
+                packed: list[PackedOriginal] = []
+                originals = records.draft(self._id, ORIGINALS, _packing(places, plan, packed))
+                data = encode(self._manifest(plan, packed))
+                _require_fits(len(data), MANIFEST_MAX_BYTES, "the plan")
+                manifest = records.draft(self._id, MANIFEST, [data])
+                records.publish([originals, manifest, self._state(records, StateRecord("Prepared"))])
+            write_marker(places, self._owner)
+
+    def _root_inode(self) -> Inode:
+        return self._owner.root.device, self._owner.root.inode
+
+    def _manifest(self, plan: CommitPlan, packed: Sequence[PackedOriginal]) -> Manifest:
+        return Manifest(
+            self._id,
+            self._owner.root,
+            self._owner.loaded_path,
+            plan.entries,
+            plan.directories,
+            plan.workshops,
+            tuple(packed),
+        )
+
+    def applying(self) -> None:
+        self._journal.lock.require_held()
+        self._is_applying = True
+        with self._records() as records:
+            records.publish([self._state(records, StateRecord("Applying"))])
+
+    def committed(self) -> None:
+        with self._records() as records:
+            draft = self._state(records, StateRecord("Committed"))
+            for attempt in range(1, PUBLISHING_ATTEMPTS + 1):
+                try:
+                    if attempt > 1:
+                        draft = self._state(records, StateRecord("Committed"))
+                    records.publish([draft])
+                    return
+                except BaseException as error:
+                    if attempt == PUBLISHING_ATTEMPTS or not isinstance(error, OSError):
+                        raise CommitUnconfirmed(
+                            "Every file is written, but the record of the commit could not be confirmed to be on the disk. "
+                            "The next recovery completes the commit, or takes it back if the record did not arrive."
+                        ) from error
+
+    def restored(self) -> None:
+        self._say("Restored")
+
+    def unrestored(self, paths: Sequence[Path], refused: bool) -> None:  # the seam's signature
+        root = Path(self._owner.root.path)
+        relative = tuple(os.fspath(path.relative_to(root)) for path in paths)
+        self._say("RecoveryIncomplete" if refused else "RecoveryConflict", relative)
+
+    def _state(self, records: Records, state: StateRecord) -> Draft:
+        self._states += 1
+        return records.draft(self._id, state_name(self._states, state), [encode(state)])
+
+    def _say(self, state: State, paths: tuple[str, ...] = ()) -> None:
+        """Before `Applying` was attempted there is nothing to take back, so nothing to say either."""
+        if not self._is_applying:
+            return
+        with suppress(OSError, TransactionError), self._records() as records:
+            records.publish([self._state(records, StateRecord(state, None, paths))])
+
+    def finished(self) -> None:
+        with suppress(OSError, TransactionError):  # recovery tidies up what stays
+            with self._root() as places:
+                remove_marker(places, self._id)
+            with self._records() as records:
+                records.remove(self._id)
+
+
+def _packing(places: Places, plan: CommitPlan, packed: list[PackedOriginal]) -> Iterator[bytes]:
+    """Reads the originals one after the other, and notes where each one lies.
+
+    Raises CommitConflict when one is not what was planned, CommitRecoveryCapacityReached when there is too much of them.
+    """
+    offset = 0
+    for entry in plan.entries:
+        if entry.original is None:
+            continue
+        path = places.path(entry.directory, entry.name)
+        descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
+        try:
+            status = places.system.fstat(descriptor)
+            _require_fits(status.st_size, ORIGINAL_MAX_BYTES, f"the original of {path}")
+            _require_fits(offset + status.st_size, ORIGINALS_MAX_BYTES, "all originals together")
+            data = _contents(places.system, descriptor, status.st_size)
+            extended = places.system.attributes(descriptor)
+        finally:
+            places.system.close(descriptor)
+        if hashlib.sha256(data).digest() != entry.original.sha256:
+            raise CommitConflict(f"{path} was changed by somebody else.", [path])
+        packed.append(PackedOriginal(entry.number, offset, len(data), extended))
+        offset += len(data)
+        yield data
+
+
+def _contents(system: System, descriptor: int, size: int) -> bytes:
+    pieces = []
+    while piece := system.read(descriptor, size + 1):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _require_fits(size: int, limit: int, what: str) -> None:
+    if size > limit:
+        raise CommitRecoveryCapacityReached(
+            f"Recovery would have to keep {size} bytes for {what}; the limit is {limit}. Undo some revisions and commit "
+            "in smaller steps."
+        )

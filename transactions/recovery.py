@@ -1,0 +1,482 @@
+"""What a crash left of a commit, and how it ends: completed or taken back, as a whole.
+
+**The theory.** A commit writes its whole plan down, with a second copy of every original, before it touches a file; from then
+on it only renames (`commit`). So whatever instant a crash picks, each file of the plan is in one of a few places that the
+plan names, and can be put where it belongs by another rename. **The instant** is the rename that gives `Committed` its
+name (`file_journal`). A record in which it is found goes forward (`redo`), every other one goes back (`restore`). Both look
+at the disk and at nothing else, each of their steps may be cut short, and running them again does no harm. So recovery may
+crash as well, and two recoveries may meet: they take the commit lock and read the record again under it.
+
+| the record says                    | what it means                                 | what recovery does                              |
+|------------------------------------|-----------------------------------------------|-------------------------------------------------|
+| no plan, or a torn one; `Prepared` | nothing was applied                           | our folders, marker and record go               |
+| `Applying`                         | any part may be applied                       | restore; then as for the state that comes of it |
+| `RecoveryIncomplete`               | a restore that the system refused in part     | the same again                                  |
+| `RecoveryConflict`                 | restored but for files that somebody changed  | nothing; a person decides (`resolving`)         |
+| `Restored`                         | the before-image is back and on the disk      | our folders, marker and record go               |
+| `Committed`                        | all was applied, verified and synced          | redo; then our folders, marker and record go    |
+| what makes no sense, is unreadable | unknown, so not the same as nothing           | nothing is touched; it is reported              |
+| a version that we do not know      | a newer bridge's                              | nothing is touched; it is reported              |
+
+A file is ours by inode and hash together. What is anybody else's is left where it is and reported, and all other files are
+restored. Where our workshop was removed (`git clean -fdx`) the second copy takes the place of the originals in it.
+
+A record belongs to the root it was made for, told by device, inode and a random token in the marker under the root. At
+another root, or at none, nothing is touched. `root=` says where a workspace was moved to; it must carry the marker.
+
+**Not promised.** The disk must keep what it said it had synced, and a rename must be one step for it (as on every journaling
+or copying file system). While a commit goes on, and until recovery is done after a crash, a reader can see some files old and
+some new. Who writes through a handle that was open all the time, after the last look at that file, writes into a file that has
+left the tree. Recovery needs the user it ran as, and the state directory; without it the marker still warns, and the originals
+are in the workshop under the root. An empty `.vs` and the empty lock file may be left by a crash before the record existed.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from transactions.errors import CommitLockFailed, CommitUnrecordable, TransactionError, WorkspaceBusy
+from transactions.folders import drop_folders, make_folders
+from transactions.journal import CommitPlan, NullJournal, PlannedEntry
+from transactions.lock import CommitLock, commit_lock
+from transactions.marker import Marker, markers, read_marker, remove_marker
+from transactions.moving import move
+from transactions.places import Directory, Places
+from transactions.record import Manifest, RootIdentity, State, StateRecord, encode
+from transactions.records import PRIVATE_DIRECTORY, Record, Records, existing_records, state_name
+from transactions.redo import Redoer
+from transactions.restore import Restorer, Unrestored, displaced_name, sync_touched
+from transactions.system import SYSTEM, System
+from transactions.workshop import HOME, Attributes, Workshops, main_workshop, remove_workshop
+
+_AGAIN = "-again"
+"""Ends the name of a workshop that takes the place of one that was removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryItem:
+    """A commit that is not over.
+
+    `state` is None when it cannot be told. `code` is None when the state says it all. `paths` are absolute: the files
+    that are not as they should be. `is_blocking` is false when nothing is left to do but to look at what was kept.
+    """
+
+    commit_id: str
+    root: Path | None
+    loaded_path: Path | None
+    state: State | None
+    code: str | None
+    message: str
+    paths: tuple[Path, ...] = ()
+    is_blocking: bool = True
+
+
+def pending(state_directory: Path, *, system: System = SYSTEM) -> tuple[RecoveryItem, ...]:
+    """The unfinished commits of a state directory, as their records tell. Changes nothing and waits for nobody.
+
+    The commit that another process is in the middle of is among them. Raises CommitUnrecordable when the directory cannot
+    be used.
+    """
+    with existing_records(state_directory, system) as records:
+        if records is None:
+            return ()
+        items = (_item_of(records, commit_id) for commit_id in _ids(records))
+        return tuple(item for item in items if item is not None)
+
+
+def recover(
+    state_directory: Path,
+    *,
+    wait: float = 0.0,
+    only: str | None = None,
+    root: Path | None = None,
+    system: System = SYSTEM,
+) -> tuple[RecoveryItem, ...]:
+    """Completes or takes back what crashes left, and tells what is still unfinished. Blocks; run it in a worker thread.
+
+    Waits at most `wait` seconds for each lock. `only` is the id of one commit, `root` the place its workspace was moved to.
+    Never raises for what one record or one root holds. Raises CommitUnrecordable when the directory cannot be used.
+    """
+    with existing_records(state_directory, system) as records:
+        if records is None:
+            return ()
+        with suppress(OSError):  # the trash can wait
+            records.empty_trash()
+        ids = [commit_id for commit_id in _ids(records) if only in (None, commit_id)]
+        items = [_Recovery(records, commit_id, root, wait, system).run() for commit_id in ids]
+        return tuple(item for item in items if item is not None)
+
+
+def blocks(item: RecoveryItem, root: Path) -> bool:
+    """Whether nothing may be committed under `root` while `item` is unfinished: their roots overlap."""
+    if not item.is_blocking:
+        return False
+    here = Path(os.path.realpath(root))
+    if item.root is None:
+        return os.path.lexists(here.joinpath(".vs", "roslyn-bridge", "pending", item.commit_id))
+    return here.is_relative_to(item.root) or item.root.is_relative_to(here)
+
+
+def foreign_marker(root: Path, state_directory: Path, *, system: System = SYSTEM) -> Marker | None:
+    """A marker of an unfinished commit under `root` whose record is not ours; None also while its commit goes on.
+
+    Raises OSError when the root cannot be looked at, CommitLockFailed, CommitUnrecordable.
+    """
+    known: set[str] = set()
+    with existing_records(state_directory, system) as records:
+        if records is not None:
+            known.update(_ids(records))
+    with Places(system, Path(os.path.realpath(root))) as places:
+        foreign = [marker for marker in markers(places) if marker.commit_id not in known]
+        if not foreign:
+            return None
+        with suppress(WorkspaceBusy), commit_lock(places.root, system=system):
+            return next((marker for marker in markers(places) if marker.commit_id not in known), None)
+    return None
+
+
+def _ids(records: Records) -> tuple[str, ...]:
+    try:
+        return records.ids()
+    except OSError as error:
+        raise CommitUnrecordable(
+            f"The records in {records.state_directory} cannot be listed: {error.strerror or error}.",
+            [records.state_directory],
+        ) from error
+
+
+# -- telling ------------------------------------------------------------------------------------------------------------
+
+_MEANING: dict[State | None, str] = {
+    None: "It had not begun to change files; what it prepared is to be removed.",
+    "Prepared": "It had not begun to change files; what it prepared is to be removed.",
+    "Applying": "It was interrupted while files were being replaced; they are to be put back.",
+    "RecoveryIncomplete": "The system refused to put all files back; it will be tried again.",
+    "RecoveryConflict": "Files were changed by somebody else, so they were left as they are; all others are put back.",
+    "Restored": "All files are put back; what it prepared is to be removed.",
+    "Committed": "It is complete; what it kept is to be removed.",
+}
+
+
+def _item_of(records: Records, commit_id: str) -> RecoveryItem | None:
+    """What a record says about itself; None when it is gone."""
+    try:
+        record = records.read(commit_id)
+    except OSError as error:
+        return _unreadable(commit_id, error)
+    return None if record is None else item_from(record)
+
+
+def _unreadable(commit_id: str, error: OSError) -> RecoveryItem:
+    return RecoveryItem(
+        commit_id,
+        None,
+        None,
+        None,
+        "RecoveryRecordUnreadable",
+        f"Its record cannot be read: {error.strerror or error}.",
+    )
+
+
+def item_from(record: Record) -> RecoveryItem:
+    """The item of a record that was read."""
+    said = record.manifest or record.owner
+    root = None if said is None else Path(said.root.path)
+    loaded = None if said is None or said.loaded_path is None else Path(said.loaded_path)
+    if record.problem is not None:
+        return RecoveryItem(
+            record.commit_id,
+            root,
+            loaded,
+            None,
+            record.problem.code,
+            f"Its record is unusable. {record.problem}",
+        )
+    state = record.state
+    paths = () if state is None or root is None else tuple(root / path for path in state.paths)
+    name = None if state is None else state.state
+    message = (state.message if state is not None else None) or _MEANING[name]
+    return RecoveryItem(record.commit_id, root, loaded, name or "Prepared", None, message, paths)
+
+
+# -- doing --------------------------------------------------------------------------------------------------------------
+
+
+class RootUnavailable(Exception):
+    """The workspace of a record is not where it was."""
+
+
+class RecordRoot:
+    """The workspace of one record, opened and known to be the one that the record was made for."""
+
+    def __init__(self, places: Places, lock: CommitLock) -> None:
+        self.places = places
+        self.lock = lock
+
+
+@contextmanager
+def record_root(record: Record, root: Path | None, wait: float, system: System) -> Iterator[RecordRoot]:
+    """Opens and locks the workspace of a record, at `root` if it was moved.
+
+    Raises RootUnavailable, WorkspaceBusy, CommitLockFailed, OSError.
+    """
+    said = record.manifest or record.owner
+    if said is None:
+        raise RootUnavailable("It does not say which workspace it belongs to.")
+    path = Path(said.root.path) if root is None else Path(os.path.realpath(root))
+    try:
+        places = Places(system, path)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise RootUnavailable(f"Its workspace is no longer at {path}.") from error
+    with places:
+        if not _is_root_of(places, record.commit_id, said.root, was_moved=root is not None):
+            raise RootUnavailable(
+                f"What is at {path} is not the workspace that it was made in: that was moved, deleted or made anew."
+            )
+        with commit_lock(path, wait=wait, system=system) as lock:
+            yield RecordRoot(places, lock)
+
+
+def _is_root_of(places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool) -> bool:
+    status = places.system.fstat(places.descriptor(()))
+    if (status.st_dev, status.st_ino) == (identity.device, identity.inode):
+        return True
+    marker = read_marker(places, commit_id)
+    has_token = marker is not None and marker.root.token == identity.token
+    return has_token and (was_moved or status.st_ino == identity.inode)
+
+
+class _Recovery:
+    """The recovery of one record."""
+
+    def __init__(
+        self, records: Records, commit_id: str, root: Path | None, wait: float, system: System
+    ) -> None:
+        self._records = records
+        self._id = commit_id
+        self._root = root
+        self._wait = wait
+        self._system = system
+
+    def run(self) -> RecoveryItem | None:
+        """What is still unfinished; None when it is over."""
+        try:
+            record = self._records.read(self._id)
+        except OSError as error:
+            return _unreadable(self._id, error)
+        if record is None:
+            return None
+        item = item_from(record)
+        if record.problem is not None or item.state == "RecoveryConflict":
+            return item
+        if record.owner is None and record.manifest is None:
+            return self._remove_empty(item)
+        try:
+            with record_root(record, self._root, self._wait, self._system) as opened:
+                return self._run_locked(opened.places)
+        except RootUnavailable as error:
+            advice = "Nothing was touched; name the place it was moved to, or discard the record."
+            return replace(item, code="RecoveryRootMoved", message=f"{error} {advice}")
+        except WorkspaceBusy as error:
+            return replace(item, code=error.code, message=error.message)
+        except CommitLockFailed as error:
+            return replace(item, state="RecoveryIncomplete", code=error.code, message=error.message)
+        except OSError as error:
+            return self._refused(item, error)
+
+    def _remove_empty(self, item: RecoveryItem) -> RecoveryItem | None:
+        """A folder whose owner file never reached the disk: nothing of ours was ever anywhere else."""
+        try:
+            self._records.remove(self._id)
+        except OSError as error:
+            return self._refused(item, error)
+        return None
+
+    @staticmethod
+    def _refused(item: RecoveryItem, error: OSError) -> RecoveryItem:
+        state: State | None = item.state if item.state == "Committed" else "RecoveryIncomplete"
+        return replace(
+            item,
+            state=state,
+            message=f"The system refused ({error.strerror or error}); it will be tried again.",
+        )
+
+    def _run_locked(self, places: Places) -> RecoveryItem | None:
+        record = self._records.read(self._id)  # somebody may have recovered it while we waited
+        if record is None:
+            return None
+        item = item_from(record)
+        if record.problem is not None or item.state == "RecoveryConflict":
+            return item
+        self._records.sync(self._id)  # what is acted on must be what a power loss leaves
+        try:
+            match item.state:
+                case "Applying" | "RecoveryIncomplete":
+                    return self._go_back(places, record)
+                case "Committed":
+                    return self._go_forward(places, record, item)
+                case _:
+                    self._tidy(places, record)
+                    return None
+        except OSError as error:
+            return self._refused(item, error)
+
+    def _go_back(self, places: Places, record: Record) -> RecoveryItem | None:
+        manifest = _manifest_of(record)
+        plan, gone = with_workshops(places, manifest.plan(places))
+        copy = Copies(self._records, manifest)
+        left = Restorer(places, plan, second_copy=copy, workshops_gone=gone).run()
+        is_on_disk = True
+        try:
+            sync_touched(places, plan)
+        except OSError:
+            is_on_disk = False
+        state = state_after(left, is_on_disk)
+        said = say(self._records, record, state)
+        if state.state != "Restored":
+            return item_from(said)
+        self._tidy(places, said)
+        return None
+
+    def _go_forward(self, places: Places, record: Record, item: RecoveryItem) -> RecoveryItem | None:
+        plan = _manifest_of(record).plan(places)
+        left = Redoer(places, plan).run()
+        sync_touched(places, plan)
+        if left.entries or left.is_refused:
+            code = "RecoveryIncomplete" if left.is_refused else "RecoveryConflict"
+            paths = tuple(sorted(places.path(entry.directory, entry.name) for entry in left.entries))
+            return replace(
+                item,
+                code=code,
+                paths=paths,
+                message="It is complete but for files that could not be put in place.",
+            )
+        rewritten = {
+            (entry.workshop, name): entry
+            for entry in plan.entries
+            if (name := rewritten_name(places, entry)) is not None
+        }
+        if not rewritten:
+            self._tidy(places, record)
+            return None
+        tidy_root(places, record, keep=tuple(rewritten))
+        return replace(
+            item,
+            code="RecoveryOriginalKept",
+            paths=tuple(places.path(*kept) for kept in rewritten),
+            message="It is complete. Somebody wrote to files while they were being replaced; what he wrote was kept.",
+            is_blocking=False,
+        )
+
+    def _tidy(self, places: Places, record: Record) -> None:
+        tidy_root(places, record)
+        self._records.remove(self._id)
+
+
+def state_after(left: Unrestored, is_on_disk: bool) -> StateRecord:  # one fact beside another
+    """The state that a restore has led to."""
+    paths = tuple(sorted(os.path.join(*entry.directory, entry.name) for entry in left.entries))  # noqa: PTH118  # text
+    if left.is_refused or not is_on_disk:
+        return StateRecord("RecoveryIncomplete", None, paths)
+    return StateRecord("RecoveryConflict", None, paths) if paths else StateRecord("Restored")
+
+
+def say(records: Records, record: Record, state: StateRecord) -> Record:
+    """Publishes a state, unless it is the last one already; the record as it reads then. Raises OSError."""
+    if state == record.state:
+        return record
+    name = state_name(record.next_number, state)
+    records.publish([records.draft(record.commit_id, name, [encode(state)])])
+    return replace(record, state=state, next_number=record.next_number + 1)
+
+
+def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()) -> None:
+    """Removes all of ours from under the root, but for the files to keep. Raises OSError."""
+    for workshop in workshops_of(record):
+        remove_workshop(places, workshop, {name for directory, name in keep if directory == workshop})
+    drop_folders(places, HOME)
+    remove_marker(places, record.commit_id)
+
+
+def workshops_of(record: Record) -> tuple[Directory, ...]:
+    """Every directory that a commit or its recovery can have made to work in."""
+    planned = () if record.manifest is None else record.manifest.workshops
+    known = dict.fromkeys((*planned, *record.workshops, main_workshop(record.commit_id)))
+    return tuple(place for workshop in known for place in (_again(workshop), workshop))
+
+
+def _again(workshop: Directory) -> Directory:
+    return (*workshop[:-1], workshop[-1] + _AGAIN)
+
+
+def with_workshops(places: Places, plan: CommitPlan) -> tuple[CommitPlan, frozenset[Directory]]:
+    """The plan with other workshops in the place of those that somebody removed, and which those are. Raises OSError."""
+    instead: dict[Directory, Directory] = {}
+    for workshop in plan.workshops:
+        if places.is_directory(workshop[:-1], workshop[-1]):
+            continue
+        instead[workshop] = _again(workshop)
+        with suppress(FileNotFoundError):  # its parent is gone too: what belongs there is in somebody's way
+            make_folders(places, _again(workshop), PRIVATE_DIRECTORY)
+    if not instead:
+        return plan, frozenset()
+    entries = tuple(
+        replace(entry, workshop=instead.get(entry.workshop, entry.workshop)) for entry in plan.entries
+    )
+    return replace(plan, entries=entries), frozenset(instead.values())
+
+
+def rewritten_name(places: Places, entry: PlannedEntry) -> str | None:
+    """The name of a displaced original that is not what it was when it came out. Raises OSError."""
+    if entry.original is None:
+        return None
+    name = displaced_name(places, entry)
+    if name is None or places.facts(entry.workshop, name).sha256 == entry.original.sha256:
+        return None
+    return name
+
+
+def _manifest_of(record: Record) -> Manifest:
+    if record.manifest is None:  # reading gives no state beyond `Prepared` without a plan
+        raise TransactionError("A record without a plan has nothing to restore.")
+    return record.manifest
+
+
+class Copies:
+    """The second copy of the originals, in the state directory."""
+
+    def __init__(self, records: Records, manifest: Manifest) -> None:
+        self._records = records
+        self._id = manifest.commit_id
+        self._packed = {packed.number: packed for packed in manifest.originals}
+
+    def bytes_of(self, entry: PlannedEntry) -> bytes | None:
+        """The original's bytes; None when the copy is not good. Raises OSError."""
+        packed = self._packed.get(entry.number)
+        if packed is None or entry.original is None:
+            return None
+        data = self._records.original(self._id, packed.offset, packed.length)
+        return data if hashlib.sha256(data).digest() == entry.original.sha256 else None
+
+    def put(self, places: Places, entry: PlannedEntry) -> bool:
+        """Writes the original into the workshop under its old name; False when there is no good copy. Raises OSError."""
+        data = self.bytes_of(entry)
+        if data is None or entry.original is None:
+            return False
+        draft = f"{entry.number:06}.copy"
+        with suppress(FileNotFoundError):
+            places.system.remove(draft, places.descriptor(entry.workshop))
+        facts = entry.original
+        attributes = Attributes(facts.mode, facts.owner, facts.group, self._packed[entry.number].extended)
+        record = NullJournal().begin(self._id, places.root)
+        Workshops(places, self._id, record).write(entry.workshop, draft, data, attributes)
+        descriptor = places.system.open_file(draft, places.descriptor(entry.workshop))
+        try:
+            places.system.sync(descriptor)
+        finally:
+            places.system.close(descriptor)
+        move(places, entry.workshop, draft, entry.workshop, entry.old_name)
+        return True
