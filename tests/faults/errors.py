@@ -1,0 +1,137 @@
+"""Calls that fail: each call of each shape, with every error that the system can give there, once and from there on."""
+
+import errno
+from collections.abc import Iterator
+
+from tests.faults.plans import SHAPES, Shape
+from tests.faults.scenarios import Run, Scenario, at, calls_of, commit_with, judge_run
+from tests.faults.seam import FOR_EVER, Call, Fails, FailsAllOf, Fault, NoMemory, Seam, WithoutRenames
+from tests.faults.worlds import Ground
+from transactions.system import SYSTEM, System
+
+CHANGING_ERRORS = (
+    errno.EIO,
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EACCES,
+    errno.EROFS,
+    errno.EXDEV,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.EMFILE,
+    errno.EBUSY,
+    errno.ESTALE,
+    errno.EINTR,
+)
+LOOKING_ERRORS = (errno.EIO, errno.EACCES, errno.EMFILE, errno.ESTALE, errno.ELOOP, errno.EINTR)
+AFTER_ERRORS = (errno.EIO, errno.EINTR, errno.ENOSPC)
+"""Errors that a call may report although it took effect (a network file system, a disk that fails late)."""
+
+NEEDS_SPACE = frozenset(
+    {
+        "open_new",
+        "write",
+        "write_at",
+        "set_attribute",
+        "make_directory",
+        "link",
+        "sync",
+        "sync_file_system",
+        "close",
+    }
+)
+OPENS = frozenset({"open_new", "open_file", "open_directory"})
+
+PLACES: dict[str, System] = {
+    "real": SYSTEM,
+    "no exchange": WithoutRenames(links=True),
+    "no exchange, no links": WithoutRenames(links=False),
+}
+
+
+def _faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, bool]]:
+    """Name, fault, and whether it lasts."""
+    number = call.number
+    errors = CHANGING_ERRORS if call.changes else LOOKING_ERRORS
+    for error in errors[:2] if few else errors:
+        yield f"{errno.errorcode[error]} once", Fails(number, error), False
+    yield "EIO twice", Fails(number, errno.EIO, times=2), True
+    yield "EIO from here on", Fails(number, errno.EIO, times=FOR_EVER), True
+    yield "no memory before", NoMemory(number), True
+    if not call.changes:
+        return
+    yield "no memory after", NoMemory(number, after=True), True
+    for error in AFTER_ERRORS[:1] if few else AFTER_ERRORS:
+        yield f"{errno.errorcode[error]} after the effect", Fails(number, error, after=True), False
+    yield "EIO after the effect from here on", Fails(number, errno.EIO, after=True, times=FOR_EVER), True
+    if call.name in NEEDS_SPACE:
+        yield "full disk from here on", FailsAllOf(number, errno.ENOSPC, NEEDS_SPACE), True
+        yield "quota from here on", FailsAllOf(number, errno.EDQUOT, NEEDS_SPACE), True
+    if call.name in OPENS:
+        yield "no descriptors from here on", FailsAllOf(number, errno.EMFILE, OPENS), True
+    changing = frozenset(name for name in CHANGING_NAMES if name != "close")
+    yield "read-only from here on", FailsAllOf(number, errno.EROFS, changing), True
+
+
+CHANGING_NAMES = frozenset(
+    {
+        *("open_new", "write", "write_at", "set_owner", "set_mode", "set_attribute", "touch", "sync"),
+        *(
+            "sync_file_system",
+            "make_directory",
+            "remove_directory",
+            "remove",
+            "move",
+            "exchange",
+            "link",
+            "rename",
+        ),
+    }
+)
+
+
+def scenarios(ground: Ground) -> Iterator[Scenario]:
+    """All of this kind."""
+    for place, base in PLACES.items():
+        for shape in SHAPES:
+            if place == "real" or shape.small:
+                yield from of_shape(ground, shape, place, base, few=place != "real" or not shape.small)
+
+
+def of_shape(ground: Ground, shape: Shape, place: str, base: System, *, few: bool) -> Iterator[Scenario]:
+    """All of one shape in one place."""
+    for call in calls_of(ground, shape, base):
+        for name, fault, lasts in _faults(call, few=few):
+            # What could not be cleaned up is the recovery's.
+            lasting = lasts or call.phase in ("committing", "cleaning")
+            yield at("errors", place, shape, call, name, _run(shape, base, fault, lasting=lasting))
+        if call.name.startswith("write"):
+            yield at("errors", place, shape, call, "short write", _run_short(shape, base, call.number, None))
+            full = FailsAllOf(call.number + 1, errno.ENOSPC, NEEDS_SPACE)
+            yield at(
+                "errors",
+                place,
+                shape,
+                call,
+                "short write, then full",
+                _run_short(shape, base, call.number, full),
+            )
+
+
+def _run(shape: Shape, base: System, fault: Fault, *, lasting: bool) -> Run:
+    def run(ground: Ground) -> None:
+        with ground.world(shape) as world:
+            outcome, _ = commit_with(fault, base, world)
+            judge_run(world, outcome, lasting=lasting)
+
+    return run
+
+
+def _run_short(shape: Shape, base: System, number: int, fault: Fault | None) -> Run:
+    def run(ground: Ground) -> None:
+        with ground.world(shape) as world:
+            seam = Seam(fault, base)
+            seam.short_write_at = number
+            judge_run(world, world.commit(seam), lasting=fault is not None)
+
+    return run
