@@ -185,8 +185,10 @@ class PlayedServer:
         self.path.chmod(0o755)
 
     def kill(self) -> None:
-        """End the newest process with ``kill -9``."""
-        os.kill(self.processes[-1], signal.SIGKILL)
+        """End the newest process with ``kill -9``, if it is still there."""
+        if self._connections[-1].ended is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.processes[-1], signal.SIGKILL)
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait until ``holds()``, looked at after every message."""

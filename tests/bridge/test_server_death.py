@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import tracemalloc
@@ -268,7 +269,9 @@ async def test_a_workspace_is_closed_whatever_its_server_does(
 
 
 @keeps("death.restart", "death.staged")
-async def test_the_embedded_server_is_killed_and_its_work_goes_on(tmp_path: Path) -> None:
+async def test_the_embedded_server_is_killed_and_its_work_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async with real_bridge(tmp_path, server="embedded") as agent:
         solution = write_solution(tmp_path / "shop")
         path = solution.parent / "App/Program.cs"
@@ -287,6 +290,7 @@ async def test_the_embedded_server_is_killed_and_its_work_goes_on(tmp_path: Path
         await agent.stage(next(a for a in again if a.title_path and a.title_path[0] == "Add braces"))
         await agent.commit()
         assert "{" in path.read_text(encoding="utf-8")
+    assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
 @keeps("death.restart")
