@@ -50,7 +50,7 @@ class Hunk:
     updated_lacks_final_newline: bool = False
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Lines `start:end` of the original are replaced by `new_start:new_end` of the updated text."""
 
     start: int
@@ -62,7 +62,7 @@ class _Block(NamedTuple):
 def summary(before: SourceText | None, after: SourceText | None) -> DiffSummary:
     """How many lines differ. None stands for a file that is not there."""
     added = removed = changed = 0
-    for block in _blocks(_lines(before), _lines(after)):
+    for block in blocks(_lines(before), _lines(after)):
         old, new = block.end - block.start, block.new_end - block.new_start
         changed += min(old, new)
         removed += max(0, old - new)
@@ -75,7 +75,7 @@ def hunks(
 ) -> list[Hunk]:
     """The changed regions in order, each with up to `context` unchanged lines around it."""
     old, new = _lines(before), _lines(after)
-    return [_hunk(old, new, group, context) for group in _grouped(_blocks(old, new), context)]
+    return [_hunk(old, new, group, context) for group in grouped(blocks(old, new), context)]
 
 
 def unified(
@@ -129,10 +129,10 @@ def _lacks_end(line: str) -> bool:
     return _bare(line) == line
 
 
-def _grouped(blocks: Sequence[_Block], context: int) -> Iterator[list[_Block]]:
+def grouped(found: Sequence[Block], context: int) -> Iterator[list[Block]]:
     """Blocks whose contexts would meet are shown together."""
-    group: list[_Block] = []
-    for block in blocks:
+    group: list[Block] = []
+    for block in found:
         if group and block.start - group[-1].end > 2 * context:
             yield group
             group = []
@@ -141,7 +141,7 @@ def _grouped(blocks: Sequence[_Block], context: int) -> Iterator[list[_Block]]:
         yield group
 
 
-def _hunk(old: list[str], new: list[str], group: list[_Block], context: int) -> Hunk:
+def _hunk(old: list[str], new: list[str], group: list[Block], context: int) -> Hunk:
     start = max(0, group[0].start - context)
     end = min(len(old), group[-1].end + context)
     new_start = group[0].new_start - (group[0].start - start)
@@ -165,19 +165,19 @@ def _hunk(old: list[str], new: list[str], group: list[_Block], context: int) -> 
     )
 
 
-def _blocks(old: list[str], new: list[str]) -> list[_Block]:
+def blocks(old: list[str], new: list[str]) -> list[Block]:
     """The replaced regions, in order, disjoint and never touching."""
-    merged: list[_Block] = []
+    merged: list[Block] = []
     for block in _differences(old, new):
         if merged and merged[-1].end == block.start and merged[-1].new_end == block.new_start:
             last = merged.pop()
-            block = _Block(last.start, block.end, last.new_start, block.new_end)  # noqa: PLW2901  # joined to its neighbour
+            block = Block(last.start, block.end, last.new_start, block.new_end)  # noqa: PLW2901  # joined to its neighbour
         merged.append(block)
     return merged
 
 
-def _differences(old: list[str], new: list[str]) -> Iterator[_Block]:
-    pending = [_Block(0, len(old), 0, len(new))]
+def _differences(old: list[str], new: list[str]) -> Iterator[Block]:
+    pending = [Block(0, len(old), 0, len(new))]
     while pending:
         block = _trimmed(old, new, pending.pop())
         if block.start == block.end and block.new_start == block.new_end:
@@ -192,7 +192,7 @@ def _differences(old: list[str], new: list[str]) -> Iterator[_Block]:
             yield from _matched(old, new, block)
 
 
-def _trimmed(old: list[str], new: list[str], block: _Block) -> _Block:
+def _trimmed(old: list[str], new: list[str], block: Block) -> Block:
     """The block without the lines that are equal at its two ends."""
     start, end, new_start, new_end = block
     while start < end and new_start < new_end and old[start] == new[new_start]:
@@ -201,10 +201,10 @@ def _trimmed(old: list[str], new: list[str], block: _Block) -> _Block:
     while start < end and new_start < new_end and old[end - 1] == new[new_end - 1]:
         end -= 1
         new_end -= 1
-    return _Block(start, end, new_start, new_end)
+    return Block(start, end, new_start, new_end)
 
 
-def _gaps_between_anchors(old: list[str], new: list[str], block: _Block) -> list[_Block]:
+def _gaps_between_anchors(old: list[str], new: list[str], block: Block) -> list[Block]:
     """What lies between the lines that occur once on both sides, in the longest common order; empty without any."""
     once = {line for line, count in Counter(old[block.start : block.end]).items() if count == 1}
     once &= {line for line, count in Counter(new[block.new_start : block.new_end]).items() if count == 1}
@@ -212,12 +212,12 @@ def _gaps_between_anchors(old: list[str], new: list[str], block: _Block) -> list
         return []
     where_new = {new[index]: index for index in range(block.new_start, block.new_end) if new[index] in once}
     pairs = [(index, where_new[old[index]]) for index in range(block.start, block.end) if old[index] in once]
-    gaps: list[_Block] = []
+    gaps: list[Block] = []
     done, new_done = block.start, block.new_start
     for index, new_index in _longest_rising(pairs):
-        gaps.append(_Block(done, index, new_done, new_index))
+        gaps.append(Block(done, index, new_done, new_index))
         done, new_done = index + 1, new_index + 1
-    gaps.append(_Block(done, block.end, new_done, block.new_end))
+    gaps.append(Block(done, block.end, new_done, block.new_end))
     return gaps
 
 
@@ -239,7 +239,7 @@ def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     return chain[::-1]
 
 
-def _matched(old: list[str], new: list[str], block: _Block) -> Iterator[_Block]:
+def _matched(old: list[str], new: list[str], block: Block) -> Iterator[Block]:
     start, end, new_start, new_end = block
     if (end - start) * (new_end - new_start) > MATCHER_CELLS_MAX:
         yield block
@@ -247,4 +247,4 @@ def _matched(old: list[str], new: list[str], block: _Block) -> Iterator[_Block]:
     matcher = SequenceMatcher(None, old[start:end], new[new_start:new_end], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag != "equal":
-            yield _Block(start + i, start + j, new_start + k, new_start + m)
+            yield Block(start + i, start + j, new_start + k, new_start + m)
