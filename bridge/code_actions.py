@@ -148,11 +148,6 @@ async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPo
     transaction.ensure_capacity()
     reference = workspace.references.find(action_id)
     workspace.require_snapshot(reference.snapshot)
-    if reference.generation != workspace.supervisor.generation:
-        workspace.references.consume(action_id)
-        raise BridgeError(
-            "ActionExpired", "The language server that offered this action has ended. List the actions again."
-        )
     action, edit = await _found_again(workspace, reference)
     planned = await to_thread.run_sync(
         edits.plan,
@@ -186,6 +181,12 @@ async def _found_again(
     text = readable_text(workspace, reference.document)
 
     async def question(session: Session) -> tuple[ServerAction, edits.WorkspaceEdit]:
+        # Here and not before: a server that has just died is noticed by whoever asks for the session.
+        if reference.generation != workspace.supervisor.generation:
+            raise BridgeError(
+                "ActionExpired",
+                "The language server that offered this action has ended. List the actions again.",
+            )
         async with _listed(session, reference.document, text, reference.range, reference.project) as listing:
             action = _exactly_one(reference, listing)
             return action, await _resolved(session, action)
