@@ -87,3 +87,29 @@ async def test_a_cancelled_waiter_leaves_no_trace() -> None:
         pass
     async with leases.shared():
         pass
+
+
+@pytest.mark.anyio
+async def test_a_reader_behind_a_writer_that_gave_up_goes_on_at_once() -> None:
+    leases = Leases(max_readers=2, wait=60)
+    entered = anyio.Event()
+
+    async def write(scope: anyio.CancelScope) -> None:
+        with scope:
+            async with leases.exclusive():
+                raise AssertionError("was cancelled before")
+
+    async def read() -> None:
+        async with leases.shared():
+            entered.set()
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks, leases.shared():
+            writer = anyio.CancelScope()
+            tasks.start_soon(write, writer)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            assert not entered.is_set()
+            writer.cancel()
+            await entered.wait()
