@@ -53,6 +53,9 @@ class TransactionPreviewRequest(WorkspaceRequest):
     )
     include_diff: Flag = Field(default=False, description="Also return the full diff of that document.")
     context_lines: Offset = Field(3, description="Unchanged lines around each hunk.")
+    include_patch: Flag = Field(
+        default=False, description="Also return everything staged as one patch for git apply or patch -p1."
+    )
 
 
 class ChangeSummary(Data):
@@ -108,6 +111,16 @@ class DiagnosticsChange(Data):
     )
 
 
+class Patch(Data):
+    """Everything staged, byte by byte, relative to the workspace root."""
+
+    encoding: Given[Literal["utf-8", "base64"]] = Field(
+        description="How content stands for the patch's bytes; base64 when they are no UTF-8."
+    )
+    content: OrNull[Text] = Field(None, description="Absent when the patch is too large for an answer.")
+    byte_count: Given[Integer]
+
+
 class TransactionPreviewData(Data):
     """Everything staged, and the diff that was asked for."""
 
@@ -120,6 +133,7 @@ class TransactionPreviewData(Data):
     diagnostics_unavailable: OrNull[Text] = Field(
         None, description="Why there is no diagnosticsChange; absent when there is one."
     )
+    patch: OrNull[Patch] = None
 
 
 class TransactionHistoryRequest(WorkspaceRequest):

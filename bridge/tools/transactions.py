@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+from typing import Literal
+
+from anyio import to_thread
+
 from bridge.diagnostics import Difference, Finding
 from bridge.errors import Action, BridgeError
 from bridge.observations import Observed, Unavailable, observed
@@ -20,6 +25,11 @@ from schemas.wire import Page
 from transactions import diff
 from transactions.commit import CommitResult
 from transactions.overlay import FileChange
+from transactions.patch import git_patch
+from transactions.transaction import Transaction
+
+LARGEST_PATCH = 1_000_000
+"""Bytes of a patch that an answer carries: more than this fills an agent's memory, not its understanding."""
 
 MOST_ERRORS = 50
 """New errors, and fixed ones, that a preview or a refused commit shows; their number is told as well."""
@@ -56,6 +66,7 @@ async def preview_transaction(
             diff=detailed,
             diagnostics_change=_diagnostics_change(workspace, seen) if isinstance(seen, Observed) else None,
             diagnostics_unavailable=seen.reason if isinstance(seen, Unavailable) else None,
+            patch=await _patch(transaction) if request.include_patch else None,
         )
         names = ", ".join(
             f"{d.change_kind} {workspace.relative(c.path)}" for d, c in zip(documents, changes, strict=True)
@@ -63,6 +74,25 @@ async def preview_transaction(
         count = answers.counted(len(changes), "changed document")
         text = f"{count}{': ' + names if names else ''}.{_errors_in_words(seen)}"
         return Outcome(data, text, workspace.snapshot())
+
+
+async def _patch(transaction: Transaction) -> wire.Patch:
+    data = await to_thread.run_sync(git_patch, transaction.changes(), transaction.baseline)
+    text = _utf8(data)
+    encoding: Literal["utf-8", "base64"] = "base64" if text is None else "utf-8"
+    content = base64.b64encode(data).decode("ascii") if text is None else text
+    fits = len(data) <= LARGEST_PATCH
+    return wire.Patch(encoding=encoding, content=content if fits else None, byte_count=len(data))
+
+
+def _utf8(data: bytes) -> str | None:
+    """The text of these bytes; ``None`` when they are none, or hold what some readers of JSON text drop."""
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def _diagnostics_change(workspace: Workspace, seen: Observed) -> wire.DiagnosticsChange:
