@@ -103,33 +103,33 @@ async def test_staged_work_outlives_the_server_and_is_shown_to_the_new_one(tmp_p
 
 
 @keeps("death.restart")
-@pytest.mark.parametrize("method", ["textDocument/codeAction", "codeAction/resolve"])
-async def test_a_server_that_dies_under_a_question_is_asked_once_more(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_a_listing_is_put_to_the_new_server_once_more(tmp_path: Path, deaths: int) -> None:
     async with opened(tmp_path) as made:
-        usual = made.server._usual(method)
-        deaths = 0
+        usual = made.server._usual("textDocument/codeAction")
+        before = made.agent.identity
 
-        async def die_first(params: msgspec.Raw) -> object:
-            nonlocal deaths
-            deaths += 1
-            if deaths == 1:
+        async def die_at_first(params: msgspec.Raw) -> object:
+            if len(made.server.processes) <= deaths:
                 made.server.kill()
                 await anyio.sleep_forever()
             return await usual(params)
 
-        await made.agent.start()
-        (action,) = await made.agent.actions(FILE)
-        made.server.answers[method] = die_first
-        assert (await made.agent.stage(action)).staged
-        assert len(made.server.processes) == 2
-        (hunk,) = (await made.agent.preview()).documents
-        assert hunk.preview is not None
-        assert hunk.preview.added_lines == 1
+        made.server.answers["textDocument/codeAction"] = die_at_first
+        if deaths == 2:
+            refusal = await made.agent.refused("list-code-actions", **LISTING)
+            assert (refusal.code, refusal.kind) == ("LanguageServerFailed", "RetryRequest")
+            assert "started anew" in refusal.message
+        assert await made.agent.actions(FILE)
+        assert len(made.server.processes) == deaths + 1
+        assert made.agent.identity == before
 
 
-@keeps("death.restart")
+@keeps("death.restart", "death.ids")
 @pytest.mark.parametrize("method", ["textDocument/codeAction", "codeAction/resolve"])
-async def test_a_server_that_dies_again_and_again_ends_in_an_answer(tmp_path: Path, method: str) -> None:
+async def test_an_action_whose_server_dies_while_it_is_staged_is_expired_and_not_staged(
+    tmp_path: Path, method: str
+) -> None:
     async with opened(tmp_path) as made:
 
         async def die(_params: msgspec.Raw) -> object:
@@ -142,9 +142,9 @@ async def test_a_server_that_dies_again_and_again_ends_in_an_answer(tmp_path: Pa
         before = made.agent.identity
         made.server.answers[method] = die
         refusal = await made.agent.refused("stage-code-action", actionId=action.action_id)
-        assert (refusal.code, refusal.kind) == ("LanguageServerFailed", "RetryRequest")
-        assert "started anew" in refusal.message
+        assert (refusal.code, refusal.kind) == ("ActionExpired", "ReviseRequest")
         del made.server.answers[method]
+        assert (await made.agent.preview()).documents == ()
         (again,) = await made.agent.actions(FILE)
         assert made.agent.identity == before
         assert (await made.agent.stage(again)).staged
