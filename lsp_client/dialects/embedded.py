@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsp_client.dialects.base import FileEvent, Holder, LoadTarget, Port
-from lsp_client.dialects.common import has_symbols, wire_events
+from lsp_client.dialects.base import FileEvent, Holder, LoadTarget, Port, ProjectChoice
+from lsp_client.dialects.common import document, has_symbols, wire_events
 from lsp_client.dialects.roslyn import RoslynDialect
 
 
@@ -41,6 +41,11 @@ class EmbeddedDialect(RoslynDialect):
     async def knows(self, port: Port, path: Path) -> bool:
         """Any C# file will do."""
         return await has_symbols(port, path)
+
+    async def identify(self, port: Port, path: Path, project: ProjectChoice | None) -> Mapping[str, object]:
+        """By its path alone: the syntax of a file is the same in all its projects."""
+        del port, project
+        return document(path)
 
     async def files_changed(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
         """Tell; project and solution files are read by it only while it loads."""
