@@ -135,7 +135,7 @@ def _look_at(path: str, *, follow: bool) -> _Look:
     except FileNotFoundError:
         return _Look(None, None, None)
     except OSError as error:
-        return _look_without_opening(path, error)
+        return _look_without_opening(path, error, follow=follow)
     try:
         return _read_settled(descriptor)
     except OSError as error:
@@ -144,7 +144,7 @@ def _look_at(path: str, *, follow: bool) -> _Look:
         os.close(descriptor)
 
 
-def _look_without_opening(path: str, error: OSError) -> _Look:
+def _look_without_opening(path: str, error: OSError, *, follow: bool) -> _Look:
     if error.errno == errno.ENOTDIR:  # a parent is a file now, so there is nothing under it
         return _Look(None, None, None)
     try:
@@ -152,6 +152,8 @@ def _look_without_opening(path: str, error: OSError) -> _Look:
     except OSError:
         return _Look(None, None, _system_reason(error), _error_code(error))
     if stat.S_ISLNK(status.st_mode):
+        if follow:  # the link's own stat says nothing about what it leads to
+            return _Look(None, None, "it is a link that cannot be followed", _error_code(error))
         return _Look(status, None, "it is a symbolic link")
     return _Look(status, None, _system_reason(error), _error_code(error))
 

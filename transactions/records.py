@@ -16,6 +16,7 @@ else or is open to others is refused rather than mended, because what is read in
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -80,7 +81,6 @@ class Records:
 
     def __init__(self, places: Places) -> None:
         self._places = places
-        self._drafts = 0
 
     @property
     def state_directory(self) -> Path:
@@ -104,8 +104,7 @@ class Records:
     def draft(self, commit_id: str, name: str, pieces: Iterable[bytes]) -> Draft:
         """Writes and syncs a file that is to be published under `name`. Raises OSError."""
         system = self._places.system
-        self._drafts += 1
-        draft = Draft(commit_id, name, f"{_DRAFT}{self._drafts:06}-{name}")
+        draft = Draft(commit_id, name, f"{_DRAFT}{secrets.token_hex(4)}-{name}")  # a crash may have left others
         descriptor = system.open_new(draft.draft_name, self._folder(commit_id), PRIVATE_FILE)
         try:
             for piece in pieces:

@@ -140,12 +140,19 @@ class DyingSystem(System):
             return method
 
         def call(*arguments: object, **keywords: object) -> object:
+            if self.is_dead and name == "close":
+                return method(*arguments, **keywords)
             number = len(self.calls)
             self.calls.append(name)
             dies_now = not self.is_dead and number == self.die_at
             if name == "close" or not (self.is_dead or (dies_now and not self.after)):
-                result = method(*arguments, **keywords)
-                if not (self.is_dead or dies_now):
+                try:
+                    result = method(*arguments, **keywords)
+                except OSError:
+                    if not dies_now:
+                        raise
+                    result = None
+                if not dies_now:
                     return result
                 if name.startswith("open_") and isinstance(result, int):
                     os.close(result)
