@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.bridge.agent import APPLE, Scene, opened, scene
-from tests.bridge.played_server import Offer, insert
+from tests.bridge.played_server import Offer, create, insert
 from tests.bridge.promises import keeps
 
 pytestmark = pytest.mark.anyio
@@ -224,3 +224,47 @@ async def test_a_file_with_two_names_has_one_text_under_both(tmp_path: Path, lin
         real.write_text("class Short { }\n", encoding="utf-8")
         await agent.actions_after_change(other)
         assert await titles() == ["Add line 1"] * 2
+
+
+NEW = "class New\n{\n}\n"
+
+
+@keeps("bytes.kept")
+@pytest.mark.parametrize(
+    ("origin", "editorconfig", "written"),
+    [
+        ("Core/Apple.cs", "", NEW.encode()),
+        ("Core/BomCrlf.cs", "", BOM8 + NEW.replace("\n", "\r\n").encode()),
+        ("Core/Utf16.cs", "", BOM16 + NEW.replace("\n", "\r\n").encode("utf-16-le")),
+        ("Core/BomCrlf.cs", "[*.cs]\ncharset = utf-8\nend_of_line = lf\n", NEW.encode()),
+        (
+            "Core/Apple.cs",
+            "[New.cs]\ncharset = utf-8-bom\nend_of_line = crlf\n",
+            BOM8 + NEW.replace("\n", "\r\n").encode(),
+        ),
+        ("Core/Apple.cs", "[Other.cs]\ncharset = utf-8-bom\n", NEW.encode()),
+    ],
+)
+async def test_a_new_file_is_written_as_editorconfig_wants_or_like_the_file_it_comes_from(
+    tmp_path: Path, origin: str, editorconfig: str, written: bytes
+) -> None:
+    async with scene(tmp_path) as made:
+        populate(made)
+        made.file(".editorconfig").write_text(f"root = true\n{editorconfig}", encoding="utf-8")
+        await made.agent.open(made.solution)
+        new = made.file("Core/New.cs")
+        made.server.offers = [Offer("New", lambda _path, _text: create(new, NEW))]
+        await made.agent.start()
+        await made.agent.stage_first(origin)
+        await made.agent.commit()
+        assert new.read_bytes() == written
+
+
+@keeps("bytes.kept")
+async def test_line_ends_that_a_server_wrote_are_kept_where_that_is_asked_for(tmp_path: Path) -> None:
+    async with opened(tmp_path, line_endings="keep") as made:
+        populate(made)
+        await made.agent.start()
+        await made.agent.stage_first("Core/Crlf.cs")
+        await made.agent.commit()
+        assert made.file("Core/Crlf.cs").read_bytes() == b"// line 3\n" + ODD_FILES["Core/Crlf.cs"]
