@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -77,18 +77,28 @@ async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[Non
     Needs the writer's lease and a transaction.
     """
     transaction = workspace.require_transaction()
-    changes = planned.changes()
-    if (
-        not can_look(workspace)
-        or len(changes) > MOST_DOCUMENTS
-        or planned.has_same_content(transaction.current)
-    ):
+    too_many = len(planned.entries) > MOST_DOCUMENTS
+    if not can_look(workspace) or too_many or planned.has_same_content(transaction.current):
         yield
         return
+    changes = document_changes(workspace, planned)
     await _look_before(workspace, changes)
     yield
     if transaction.current is planned:
         workspace.observations.revisions[transaction.snapshot_id] = await _look_after(workspace, changes)
+
+
+def document_changes(workspace: Workspace, overlay: Overlay) -> tuple[FileChange, ...]:
+    """The changes of an overlay under the names that projects have for the files.
+
+    A file that is reached through links counts once for each name: to the server each is a document.
+    """
+    structure, links = workspace.structure, workspace.load.links
+    return tuple(
+        replace(change, path=name)
+        for change in overlay.changes()
+        for name in [n for n in links.names(change.path) if structure.documents_at(n)] or [change.path]
+    )
 
 
 def can_look(workspace: Workspace) -> bool:
@@ -207,12 +217,12 @@ async def _errors_of(session: Session, structure: Structure, path: Path) -> tupl
 def observed(workspace: Workspace) -> Observed | Unavailable:
     """What the current revision did to the errors of its changed documents; asks nobody.  Needs a lease."""
     transaction = workspace.require_transaction()
-    changes = transaction.changes()
+    changes = document_changes(workspace, transaction.current)
     if not can_look(workspace):
         return Unavailable(f"{_server_name(workspace)} has no diagnostics.")
     if not changes:
         return Observed(Difference((), ()), 0, None)
-    if len(changes) > MOST_DOCUMENTS:
+    if len(transaction.current.entries) > MOST_DOCUMENTS:
         return Unavailable(
             f"{len(changes)} documents are changed; while staging at most {MOST_DOCUMENTS} are looked at. "
             "--commit-validation looks at all of them."

@@ -22,7 +22,7 @@ import anyio
 
 from bridge.diagnostics import Finding, Look, compare
 from bridge.errors import BridgeError
-from bridge.observations import can_look, look_at_disk, look_at_staged, named
+from bridge.observations import can_look, document_changes, look_at_disk, look_at_staged, named
 from bridge.projects import Project, Structure, transitive_references
 from bridge.workspace import Workspace
 from transactions.overlay import FileChange
@@ -46,7 +46,7 @@ async def new_compiler_errors(workspace: Workspace) -> tuple[Finding, ...]:
             "them. Use another language server, or commit without validation.",
         )
     await _require_unchanged(workspace)
-    changes = workspace.require_transaction().changes()
+    changes = document_changes(workspace, workspace.overlay)
     _require_members(workspace, changes)
     projects = projects_concerned(workspace.structure, [change.path for change in changes])
     with anyio.move_on_after(LONGEST_VALIDATION):
@@ -99,8 +99,10 @@ async def _new_errors(
     workspace: Workspace, changes: Sequence[FileChange], projects: Sequence[Project]
 ) -> tuple[Finding, ...]:
     changed = {change.path for change in changes}
-    overlay = workspace.overlay
-    documents = {d.path for project in projects for d in project.documents if overlay.exists(d.path)}
+    is_deleted, physical = workspace.overlay.is_deleted, workspace.load.links.physical
+    documents = {
+        d.path for project in projects for d in project.documents if not is_deleted(physical(d.path))
+    }
     documents |= {c.path for c in changes if c.kind == "Added" and workspace.structure.owner_of(c.path)}
     staged = _whole(workspace, await look_at_staged(workspace, sorted(documents)))
     if not staged:

@@ -2,7 +2,8 @@
 
 It knows one kind of error: ``new X()`` is CS0246 unless some member of the solution says ``class X``.  Members are the
 files on disk, with the text of the open document where there is one.  A document that is open and not on disk belongs
-to no project, as with Microsoft's server: nobody sees its classes, and it sees nobody's.
+to no project, as with Microsoft's server: nobody sees its classes, and it sees nobody's.  A file whose name begins with
+``Shared`` is compiled by both projects, and asked about in the first one unless a question names the other.
 """
 
 from __future__ import annotations
@@ -24,8 +25,13 @@ _USE = re.compile(r"new (\w+)\(\)")
 _CLASS = re.compile(r"class (\w+)")
 
 
+class _Context(msgspec.Struct):
+    label: str = msgspec.field(name="_vs_label")
+
+
 class _Document(msgspec.Struct):
     uri: str
+    context: _Context | None = msgspec.field(name="_vs_projectContext", default=None)
 
 
 class _Pull(msgspec.Struct):
@@ -46,6 +52,8 @@ class PlayedCompiler:
         self.strangers: set[str] = set()
         """Names of files that it calls members of no project."""
         self.error_id = "CS0246"
+        self.hidden: dict[str, str] = {}
+        """For a project's name, a class that it does not see; the others do."""
         server.answers["textDocument/diagnostic"] = self._pull
         server.answers["textDocument/_vs_getProjectContexts"] = self._contexts
 
@@ -58,21 +66,28 @@ class PlayedCompiler:
         return [p for p in sorted(self._root.rglob("*.cs")) if p.name not in self.strangers]
 
     async def _pull(self, params: msgspec.Raw) -> object:
-        path = uri_to_path(msgspec.json.decode(params, type=_Pull).document.uri)
+        document = msgspec.json.decode(params, type=_Pull).document
+        path = uri_to_path(document.uri)
         if path not in self._server.open:
             return {"kind": "full", "items": []}
         text = self._server.open[path]
         self.pulled.append((path.name, text))
         members = self._members()
         seen = [self._server.seen(member) for member in members] if path in members else [text]
-        known = {name for other in seen for name in _CLASS.findall(other)}
+        project = path.parent.name if document.context is None else document.context.label
+        known = {name for other in seen for name in _CLASS.findall(other)} - {self.hidden.get(project)}
         missing = [use for use in _USE.finditer(text) if use[1] not in known]
         return {"kind": "full", "items": [{**_error(text, use), "code": self.error_id} for use in missing]}
 
     async def _contexts(self, params: msgspec.Raw) -> object:
         path = uri_to_path(msgspec.json.decode(params, type=_Contexts).document.uri)
         stranger = path not in self._members()
-        return {"_vs_projectContexts": [{"_vs_is_miscellaneous": stranger}]}
+        labels = ("Core", "App") if path.name.startswith("Shared") else (path.parent.name,)
+        return {
+            "_vs_projectContexts": [
+                {"_vs_label": label, "_vs_is_miscellaneous": stranger} for label in labels
+            ]
+        }
 
 
 def _error(text: str, use: re.Match[str]) -> Json:
@@ -85,21 +100,27 @@ def _error(text: str, use: re.Match[str]) -> Json:
 
 @asynccontextmanager
 async def compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str] | None = None, **options: object
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    files: Mapping[str, str] | None = None,
+    links: Mapping[str, str] | None = None,
+    **options: object,
 ) -> AsyncIterator[tuple[Scene, PlayedCompiler]]:
-    """The small solution, some files with other texts, open in a bridge whose server compiles.
+    """The small solution, some files with other texts or as links to others, open in a bridge whose server compiles.
 
     ``App`` references ``Core``.
     """
     async with scene(tmp_path, server="roslyn", restore="never", **options) as made:
         for name, text in (files or {}).items():
             made.file(name).write_text(text, encoding="utf-8")
+        for name, target in (links or {}).items():
+            made.file(name).symlink_to(made.file(target))
         dotnet = ScriptedDotnet(tmp_path / "dotnet")
         dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
         core, app = made.root / "Core", made.root / "App"
         for folder, references in ((core, []), (app, [core / "Core.csproj"])):
-            files = sorted(folder.glob("*.cs"))
-            dotnet.answer(f"{folder.name}.csproj", evaluation(files, references))
+            compiled_files = {*folder.glob("*.cs"), *core.glob("Shared*.cs")}
+            dotnet.answer(f"{folder.name}.csproj", evaluation(sorted(compiled_files), references))
         monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
         compiler = PlayedCompiler(made.server, made.root)
         await made.agent.open(made.solution)

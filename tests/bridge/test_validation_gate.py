@@ -245,3 +245,37 @@ def test_the_projects_concerned_are_the_owners_in_every_framework_and_all_that_b
     assert names("Other/C.cs") == ["Other"]
     assert names("shared/B.cs") == ["Core", "Core", "Middle", "Top", "Other"]
     assert names("elsewhere/D.cs") == []
+
+
+@pytest.mark.anyio
+async def test_a_document_behind_a_link_is_looked_at_under_the_name_its_project_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"Core/Plum.cs": "class Plum { }\n"}
+    async with compiled(
+        tmp_path,
+        monkeypatch,
+        files=files,
+        links={"App/Plum.cs": "Core/Plum.cs"},
+        commit_validation="no-new-compiler-errors",
+    ) as (made, compiler):
+        await made.agent.start()
+        await stage_texts(made, {"Core/Plum.cs": "class Plum { object a = new Nut(); }\n"})
+        change = (await made.agent.preview()).diagnostics_change
+        assert change is not None
+        assert (change.document_count, change.unreliable) == (2, None)
+        assert {error.path for error in await shown_diagnostics(made)} == {"Core/Plum.cs", "App/Plum.cs"}
+        assert compiler.pulled_names.count("Plum.cs") >= 4
+
+
+@pytest.mark.anyio
+async def test_a_file_of_two_projects_is_asked_about_in_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gated(tmp_path, monkeypatch, {"Core/Shared.cs": "class Shared { }\n"}) as (made, compiler):
+        compiler.hidden["App"] = "Pear"
+        await stage_texts(made, {"Core/Shared.cs": "class Shared { object a = new Pear(); }\n"})
+        (error,) = await shown_diagnostics(made)
+        assert error.path == "Core/Shared.cs"
+        compiler.hidden.clear()
+        assert (await made.agent.commit()).committed
