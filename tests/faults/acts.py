@@ -202,6 +202,10 @@ def _write_and_revert(world: World, target: str) -> Perform:
 
 
 def _chmod(world: World, target: str) -> Perform:
+    original = os.lstat(world.root / target).st_ino
+    step = world.shape.steps[target]
+    stays = step is None or step.origin is None  # a file that is moved takes its mode along
+
     def perform() -> Claim:
         path = world.root / target
         try:
@@ -215,8 +219,8 @@ def _chmod(world: World, target: str) -> Perform:
             if entry is None or entry.mode == STRANGE_MODE:
                 return None
             # If it was our file that he changed, the mode goes with it when it is taken back.
-            same = os.lstat(path).st_ino == inode
-            return f"{target} has the mode {entry.mode:o} again" if same else None
+            is_owed = stays and inode in (original, os.lstat(path).st_ino)
+            return f"{target} has the mode {entry.mode:o} again" if is_owed else None
 
         return Claim(verify, _without_modes(_moved_with(world.shape, target)))
 
@@ -274,7 +278,16 @@ def _swap_for_link(world: World, target: str) -> Perform:
             entry = image.get(os.fsencode(parent))
             return None if entry is not None and entry.kind == "link" else f"{parent} is no link any more"
 
-        return Claim(verify, _followed(os.fsencode(parent), os.fsencode(moved)), _hidden([parent, moved]))
+        followed = _followed(os.fsencode(parent), os.fsencode(moved))
+        if os.fsencode(parent) in world.before:
+            seen = followed
+        else:
+            own = _hidden([parent], below=False)  # he moved a directory of ours away, so it is his now
+
+            def seen(image: Image) -> Image:
+                return own(followed(image))
+
+        return Claim(verify, seen, _hidden([parent, moved]))
 
     return perform
 
@@ -361,7 +374,7 @@ def _git(root: Path, *arguments: str) -> None:
     subprocess.run(command, cwd=root, env=_GIT_ENVIRONMENT, capture_output=True, check=False)
 
 
-def _git_act(*arguments: str) -> Callable[[World, str], Perform]:
+def _git_act(*arguments: str, resets: bool) -> Callable[[World, str], Perform]:
     """A git command in a work tree that was clean before the commit."""
 
     def prepare(world: World, target: str) -> Perform:
@@ -373,7 +386,7 @@ def _git_act(*arguments: str) -> Callable[[World, str], Perform]:
             _git(world.root, *arguments)
             # Git makes tracked files what they were, with its own modes, and takes new ones away or hides them.
             return Claim(
-                _tracked_hold_something(world),
+                _tracked_are_whole(world, resets=resets),
                 _hidden([".git", *world.shape.steps, *_git_hides(world.shape)]),
             )
 
@@ -387,15 +400,18 @@ def _git_hides(shape: Shape) -> list[str]:
     return [_parent(target) for target in shape.steps]
 
 
-def _tracked_hold_something(world: World) -> Callable[[Image, str], str | None]:
-    """All files of before are there with their bytes, or all are as after; behind our back git may mix the two."""
+def _tracked_are_whole(world: World, *, resets: bool) -> Callable[[Image, str], str | None]:
+    """All files of before are there with their bytes, or all are as after.
+
+    A command that `resets` tracked files after the instant may mix the two.
+    """
 
     def verify(image: Image, moment: str) -> str | None:
         names = [os.fsencode(name) for name in world.shape.files]
         is_before = [_same_bytes(image.get(name), world.before.get(name)) for name in names]
         is_after = [_same_bytes(image.get(name), world.after.get(name)) for name in names]
         mixed = all(one or other for one, other in zip(is_before, is_after, strict=True))
-        if all(is_before) or all(is_after) or (mixed and moment in AFTER_THE_INSTANT):
+        if all(is_before) or all(is_after) or (mixed and resets and moment in AFTER_THE_INSTANT):
             return None
         wrong = [
             name for name, one, other in zip(names, is_before, is_after, strict=True) if not one and not other
@@ -433,7 +449,7 @@ ACTS: tuple[Act, ...] = (
     Act("parent removed", _remove_parent, _parents),
     Act("a file in our new directory", _file_in_new_directory, _new_directories),
     Act("lock unlinked", _unlink_lock, _once),
-    Act("git checkout", _git_act("checkout", "-q", "--", "."), _git_targets, is_slow=True),
-    Act("git stash", _git_act("stash", "-q", "-u"), _git_targets, is_slow=True),
-    Act("git clean -fdx", _git_act("clean", "-q", "-fdx"), _git_targets, is_slow=True),
+    Act("git checkout", _git_act("checkout", "-q", "--", ".", resets=True), _git_targets, is_slow=True),
+    Act("git stash", _git_act("stash", "-q", "-u", resets=True), _git_targets, is_slow=True),
+    Act("git clean -fdx", _git_act("clean", "-q", "-fdx", resets=False), _git_targets, is_slow=True),
 )

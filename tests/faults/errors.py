@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterator
 
 from tests.faults.plans import SHAPES, Shape
-from tests.faults.scenarios import Run, Scenario, at, calls_of, commit_with, judge_run
+from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run
 from tests.faults.seam import FOR_EVER, Call, Fails, FailsAllOf, Fault, NoMemory, Seam, WithoutRenames
 from tests.faults.worlds import Ground
 from transactions.system import SYSTEM, System
@@ -30,8 +30,8 @@ AFTER_ERRORS = (errno.EIO, errno.EINTR, errno.ENOSPC)
 NEEDS_SPACE = frozenset(
     {
         "open_new",
+        "open_lock",
         "write",
-        "write_at",
         "set_attribute",
         "make_directory",
         "link",
@@ -42,6 +42,11 @@ NEEDS_SPACE = frozenset(
 )
 OPENS = frozenset({"open_new", "open_file", "open_directory"})
 
+IN_FULL = ("replace", "mixed")
+"""Shapes of which every call fails in every way; of the others every call fails in some."""
+
+WITHOUT_RENAMES = ("replace", "move over", "swap", "mixed")
+
 PLACES: dict[str, System] = {
     "real": SYSTEM,
     "no exchange": WithoutRenames(links=True),
@@ -50,32 +55,45 @@ PLACES: dict[str, System] = {
 
 
 def _faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, bool]]:
-    """Name, fault, and whether it lasts."""
+    """Name, fault, and whether it lasts. With `few` each call gets another part of the errors."""
     number = call.number
     errors = CHANGING_ERRORS if call.changes else LOOKING_ERRORS
-    for error in errors[:2] if few else errors:
+    for error in _part(errors, number) if few else errors:
         yield f"{errno.errorcode[error]} once", Fails(number, error), False
-    yield "EIO twice", Fails(number, errno.EIO, times=2), True
-    yield "EIO from here on", Fails(number, errno.EIO, times=FOR_EVER), True
-    yield "no memory before", NoMemory(number), True
-    if not call.changes:
+    if few and not call.changes and number % 3:
         return
-    yield "no memory after", NoMemory(number, after=True), True
+    yield "EIO from here on", Fails(number, errno.EIO, times=FOR_EVER), True
+    if not few or call.changes:
+        yield "EIO twice", Fails(number, errno.EIO, times=2), True
+        yield "no memory before", NoMemory(number), True
+    if call.changes:
+        yield from _changing_faults(call, few=few)
+
+
+def _part(errors: tuple[int, ...], number: int) -> set[int]:
+    return {errors[number % len(errors)]}
+
+
+def _changing_faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, bool]]:
+    number = call.number
     for error in AFTER_ERRORS[:1] if few else AFTER_ERRORS:
         yield f"{errno.errorcode[error]} after the effect", Fails(number, error, after=True), False
-    yield "EIO after the effect from here on", Fails(number, errno.EIO, after=True, times=FOR_EVER), True
     if call.name in NEEDS_SPACE:
         yield "full disk from here on", FailsAllOf(number, errno.ENOSPC, NEEDS_SPACE), True
+    yield "read-only from here on", FailsAllOf(number, errno.EROFS, CHANGING_NAMES), True
+    if few:
+        return
+    yield "no memory after", NoMemory(number, after=True), True
+    yield "EIO after the effect from here on", Fails(number, errno.EIO, after=True, times=FOR_EVER), True
+    if call.name in NEEDS_SPACE:
         yield "quota from here on", FailsAllOf(number, errno.EDQUOT, NEEDS_SPACE), True
     if call.name in OPENS:
         yield "no descriptors from here on", FailsAllOf(number, errno.EMFILE, OPENS), True
-    changing = frozenset(name for name in CHANGING_NAMES if name != "close")
-    yield "read-only from here on", FailsAllOf(number, errno.EROFS, changing), True
 
 
 CHANGING_NAMES = frozenset(
     {
-        *("open_new", "write", "write_at", "set_owner", "set_mode", "set_attribute", "touch", "sync"),
+        *("open_new", "open_lock", "write", "set_owner", "set_mode", "set_attribute", "touch", "sync"),
         *(
             "sync_file_system",
             "make_directory",
@@ -94,16 +112,16 @@ def scenarios(ground: Ground) -> Iterator[Scenario]:
     """All of this kind."""
     for place, base in PLACES.items():
         for shape in SHAPES:
-            if place == "real" or shape.small:
-                yield from of_shape(ground, shape, place, base, few=place != "real" or not shape.small)
+            if place == "real" or shape.name in WITHOUT_RENAMES:
+                few = place != "real" or shape.name not in IN_FULL
+                yield from of_shape(ground, shape, place, base, few=few)
 
 
 def of_shape(ground: Ground, shape: Shape, place: str, base: System, *, few: bool) -> Iterator[Scenario]:
     """All of one shape in one place."""
     for call in calls_of(ground, shape, base):
         for name, fault, lasts in _faults(call, few=few):
-            # What could not be cleaned up is the recovery's.
-            lasting = lasts or call.phase in ("committing", "cleaning")
+            lasting = lasts or call.phase in TIDIED_LATER
             yield at("errors", place, shape, call, name, _run(shape, base, fault, lasting=lasting))
         if call.name.startswith("write"):
             yield at("errors", place, shape, call, "short write", _run_short(shape, base, call.number, None))

@@ -108,6 +108,11 @@ def _kind_of(item: recovery.RecoveryItem) -> str:
     return "conflict" if item.state == "RecoveryConflict" else "incomplete"
 
 
+def undecided(state: Path) -> set[Path]:
+    """The files that a person is asked about."""
+    return {path for item in recovery.pending(state) for path in item.paths}
+
+
 def take_before(state: Path) -> None:
     """What a person does about a conflict: the original everywhere. Raises TransactionError."""
     for item in recovery.pending(state):

@@ -18,7 +18,7 @@ from tests.faults.images import OURS, without
 from tests.faults.judge import AFTER, BEFORE, NotHeld, require, side_of
 from tests.faults.kills import kill
 from tests.faults.plans import BY_NAME, Shape
-from tests.faults.scenarios import Run, Scenario, at, calls_of, commit_with, judge_run, settle
+from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run, settle
 from tests.faults.seam import Call, Fails, Signals
 from tests.faults.skips import skip
 from tests.faults.worlds import Ground, World
@@ -61,7 +61,7 @@ def _everywhere(
     yield Scenario("places", place, shape.name, "all", "none", 0, "no fault", inside(_run_plain(shape)))
     for call in calls:
         if call.changes and call.name != "close":
-            yield at("places", place, shape, call, "EIO once", inside(_run_error(shape, call.number)))
+            yield at("places", place, shape, call, "EIO once", inside(_run_error(shape, call)))
             yield at("places", place, shape, call, "killed before", inside(_run_kill(shape, call.number)))
 
 
@@ -76,11 +76,11 @@ def _run_plain(shape: Shape) -> Run:
     return run
 
 
-def _run_error(shape: Shape, number: int) -> Run:
+def _run_error(shape: Shape, call: Call) -> Run:
     def run(ground: Ground) -> None:
         with ground.world(shape) as world:
-            outcome, _ = commit_with(Fails(number, errno.EIO), SYSTEM, world)
-            judge_run(world, outcome, lasting=False)
+            outcome, _ = commit_with(Fails(call.number, errno.EIO), SYSTEM, world)
+            judge_run(world, outcome, lasting=call.phase in TIDIED_LATER)
 
     return run
 
@@ -184,16 +184,16 @@ def folding(ground: Ground) -> Iterator[Scenario]:
         )
         for call in calls_of(ground, shape):
             if call.changes:
-                yield at("places", "case folding", shape, call, "EIO once", _run_folding(shape, call.number))
+                yield at("places", "case folding", shape, call, "EIO once", _run_folding(shape, call))
 
 
-def _run_folding(shape: Shape, number: int | None) -> Run:
+def _run_folding(shape: Shape, call: Call | None) -> Run:
     def run(ground: Ground) -> None:
         with ground.world(shape, BlindEverywhere()) as world:
-            fault = None if number is None else Fails(number, errno.EIO)
+            fault = None if call is None else Fails(call.number, errno.EIO)
             outcome, _ = commit_with(fault, Folding(), world)
-            judge_run(world, outcome, lasting=False)
-            if number is None and outcome.kind != "committed":
+            judge_run(world, outcome, lasting=call is not None and call.phase in TIDIED_LATER)
+            if call is None and outcome.kind != "committed":
                 raise NotHeld(f"ended as {outcome}")
 
     return run

@@ -10,6 +10,9 @@ from tests.faults.seam import Call, Fault, Seam
 from tests.faults.worlds import Ground, Outcome, World
 from transactions.system import SYSTEM, System
 
+TIDIED_LATER = frozenset({"committing", "cleaning"})
+"""Phases in which an error may leave our own things for the recovery to remove; the tree is right at once."""
+
 Run = Callable[[Ground], None]
 """Plays a scenario on some ground. Raises NotHeld."""
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from transactions.system import SYSTEM, System
 
 LOOKING = frozenset(
-    {"open_directory", "open_file", "read", "fstat", "lstat", "names", "attributes", "device", "exists"}
+    {"open_directory", "open_file", "read", "read_at", "fstat", "lstat", "names", "attributes"}
 )
 """Calls that change nothing. A call that nobody has told us about counts as one that changes something."""
 

@@ -5,21 +5,27 @@ The names that he had his hands on are left out of the comparison; everything el
 after, and it must be the one that the commit spoke of.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.faults import ours
 from tests.faults.acts import ACTS, Act, Claim
 from tests.faults.images import OURS, Image, differences, without
 from tests.faults.judge import AFTER, BEFORE, CLEAN_ENDS, NotHeld, require_idle, without_lock
-from tests.faults.kills import kill
+from tests.faults.kills import RENAMES, kill
 from tests.faults.plans import SMALL, Shape
 from tests.faults.scenarios import Run, Scenario, at, calls_of
 from tests.faults.seam import Call, Interferes, Seam, Signals
 from tests.faults.worlds import Ground, World
+from transactions.errors import TransactionError
 from transactions.system import SYSTEM
 
-CRASHES_MAX = 10
-"""Moments of a crash, spread over the commit, after which each stranger comes by before the recovery."""
+PREPARING_MAX = 10
+"""Moments before the first target is touched."""
+
+CRASHES_MAX = 6
+"""Moments of a crash besides the renames, after which each stranger comes by before the recovery."""
 
 ENDS = ("nothing", "settled", "conflict", "kept")
 """How a recovery may end after a stranger was there."""
@@ -45,12 +51,14 @@ def of_act(ground: Ground, shape: Shape, name: str) -> Iterator[Scenario]:
 
 
 def _in_commit(shape: Shape, act: Act, target: str, calls: list[Call]) -> Iterator[Scenario]:
-    moments = [call for call in calls if call.changes and call.name != "close"]
+    changing = [call for call in calls if call.changes and call.name != "close"]
+    moments = _spread([call for call in changing if call.phase == "preparing"], PREPARING_MAX)
+    moments += [call for call in changing if call.phase != "preparing"]
     moments += [
         call for call in calls if call.phase in ("applying", "committing") and call.name == "open_file"
     ]
     if act.is_slow:
-        moments = _spread(moments, GIT_MOMENTS_MAX)
+        moments = [call for call in moments if call.name in RENAMES] + _spread(moments, GIT_MOMENTS_MAX)
     for call in moments:
         run = _run(shape, act, target, call)
         yield at("strangers", "real", shape, call, f"{act.name} at {_shown(target)}", run)
@@ -60,7 +68,8 @@ def _after_crash(shape: Shape, act: Act, target: str, calls: list[Call]) -> Iter
     if act.needs_handle:
         return
     moments = [call for call in calls if call.changes and call.phase != "preparing"]
-    for call in _spread(moments, CRASHES_MAX // 2 if act.is_slow else CRASHES_MAX):
+    renames = [call for call in moments if call.name in RENAMES]
+    for call in (*renames, *_spread([call for call in moments if call not in renames], CRASHES_MAX)):
         run = _run_crash(shape, act, target, call)
         yield at("strangers", "real", shape, call, f"killed, then {act.name} at {_shown(target)}", run)
 
@@ -90,6 +99,8 @@ def _run(shape: Shape, act: Act, target: str, call: Call) -> Run:
             allowed = {BEFORE, AFTER} if wanted is None else {wanted}
             for claim in claims:
                 _judge(world, claim, allowed, call.phase, tidy=tidy)
+            if recovered.kind == "conflict":
+                _decide(world, take_before=call.number % 2 == 0)
 
     return run
 
@@ -104,8 +115,52 @@ def _run_crash(shape: Shape, act: Act, target: str, call: Call) -> Run:
             if recovered.kind not in ENDS:
                 raise NotHeld(f"the recovery ended as {recovered.kind!r}: {recovered.said}")
             _judge(world, claim, {BEFORE, AFTER}, "crashed", tidy=recovered.kind in ("nothing", "settled"))
+            if recovered.kind == "conflict":
+                _decide(world, take_before=call.number % 2 == 0)
 
     return run
+
+
+def _decide(world: World, *, take_before: bool) -> None:
+    """A person ends the conflict, one way or the other."""
+    undecided = ours.undecided(world.state)
+    found = without(world.image(), OURS)
+    if take_before:
+        try:
+            ours.take_before(world.state)
+        except TransactionError as error:
+            if not _are_cut_off(world, list(world.shape.files)):
+                raise NotHeld(f"a person could not take the originals: {error.message}") from error
+            take_before = False
+    if not take_before:
+        try:
+            ours.keep_disk(world.state)
+        except TransactionError as error:
+            raise NotHeld(f"a person could not keep the disk: {error.message}") from error
+    image = world.image()
+    if OURS in image:
+        raise NotHeld(
+            f"left behind by the decision: {sorted(name for name in image if name.startswith(OURS))[-3:]}"
+        )
+    require_idle(world)
+    if not take_before:
+        if image != found:
+            raise NotHeld("keeping the disk changed it: " + "; ".join(differences(image, found)[:3]))
+        return
+    wrong = [
+        os.fsdecode(name)
+        for name, entry in world.before.items()
+        if world.root / os.fsdecode(name) in undecided
+        if entry.kind == "file" and (name not in image or image[name].content != entry.content)
+    ]
+    if wrong:
+        raise NotHeld(f"taking the originals left {wrong} as they were")
+
+
+def _are_cut_off(world: World, names: list[str]) -> bool:
+    """Whether the directory of one of these is a link or a file, so that nothing can be put there."""
+    parents = [(world.root / name).parent for name in names]
+    return any(parent.is_symlink() or parent.is_file() for parent in parents)
 
 
 @dataclass(frozen=True, slots=True)
