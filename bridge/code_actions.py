@@ -32,6 +32,9 @@ from transactions.errors import EditRefused
 from transactions.overlay import Overlay
 from transactions.text import UTF8, LineEndingPolicy, Range, SourceText, TextEncoding
 
+CANNOT_ANSWER = -30099
+"""Roslyn's code for a request it cannot serve and nobody should be alarmed about, such as a file over a limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -70,6 +73,12 @@ async def _listed(
             listing = await session.list_actions(path, range_to_server(place), diagnostics, project=project)
         except DocumentNotSeen as error:
             raise BridgeError("CodeActionsUnavailable", str(error)) from error
+        except ResponseError as error:
+            if error.code != CANNOT_ANSWER:
+                raise
+            raise BridgeError(
+                "CodeActionsUnavailable", f"The server has no answer: {error.message}"
+            ) from error
         yield listing
 
 
@@ -87,7 +96,7 @@ def readable_text(workspace: Workspace, path: Path) -> SourceText:
     if text is None:
         raise BridgeError(
             "CodeActionsUnavailable",
-            f"{workspace.relative(path)} cannot be read as text, so nothing can be offered for it.",
+            f"Nothing can be offered for {workspace.relative(path)}: {workspace.unreadable_reason(path)}.",
         )
     return text
 

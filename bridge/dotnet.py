@@ -11,6 +11,7 @@ from pathlib import Path
 from bridge.children import ChildFailed, run
 from bridge.jsonc import parse_jsonc
 from bridge.msbuild_properties import MsBuildProperties
+from lsp_client.discovery import absolute_path
 
 SDK_QUESTION_WAIT = 30.0
 """Seconds for ``dotnet --list-sdks`` and ``--version``: milliseconds when warm, seconds on a cold disk."""
@@ -78,7 +79,7 @@ def child_environment(
     environment.update(_FIXED)
     if dotnet is not None:
         home = dotnet.resolve().parent
-        rest = [part for part in environment.get("PATH", "").split(os.pathsep) if part and part != str(home)]
+        rest = [part for part in absolute_path(environment).split(os.pathsep) if part and part != str(home)]
         environment["PATH"] = os.pathsep.join([str(home), *rest])
         environment["DOTNET_ROOT"] = str(home)
     chosen = properties.environment() if properties is not None else {}

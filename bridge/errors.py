@@ -55,6 +55,7 @@ class Action(Enum):
         "Read the current snapshot (workspace-status), resolve the target on it, put both into the request and "
         "send it again."
     )
+    SELECT_AGAIN = "Name one open workspace (workspace-list shows them) and send the request again."
     NARROW = "Ask for less: a smaller scope or a lower limit."
     RESOLVE_RECOVERY = "Resolve the unfinished recovery in the workspace or state directory, then try again."
 
@@ -78,6 +79,7 @@ _SHAPES: Mapping[Action, tuple[str, tuple[str, ...]]] = {
     Action.COMMIT_OR_ROLL_BACK: ("ChooseTool", ("transaction-commit", "transaction-rollback")),
     Action.RETRY: ("RetryRequest", ()),
     Action.RESOLVE_AGAIN: ("ReviseRequest", ()),
+    Action.SELECT_AGAIN: ("ReviseRequest", ()),
     Action.NARROW: ("ReviseRequest", ()),
     Action.RESOLVE_RECOVERY: ("ResolveExternally", ()),
 }
@@ -97,10 +99,10 @@ CONTINUATIONS: Mapping[str, Action | None] = {
     "WorkspaceInputEvaluationFailed": None,
     "WorkspaceChangedDuringLoad": Action.RETRY,
     "WorkspaceMsBuildPropertiesInvalid": None,
-    "WorkspaceSelectorRequired": Action.RESOLVE_AGAIN,
-    "WorkspaceSelectorInvalid": Action.RESOLVE_AGAIN,
-    "WorkspaceSelectorNotFound": Action.RESOLVE_AGAIN,
-    "WorkspaceSelectorMismatch": Action.RESOLVE_AGAIN,
+    "WorkspaceSelectorRequired": Action.SELECT_AGAIN,
+    "WorkspaceSelectorInvalid": Action.SELECT_AGAIN,
+    "WorkspaceSelectorNotFound": Action.SELECT_AGAIN,
+    "WorkspaceSelectorMismatch": Action.SELECT_AGAIN,
     "WorkspaceBusy": Action.RETRY,
     "WorkspaceOutOfDate": Action.RELOAD,
     "WorkspaceReloadBlocked": Action.COMMIT_OR_ROLL_BACK,

@@ -115,6 +115,14 @@ def _path(value: str) -> Path:
     return path.absolute()
 
 
+def _absolute_path(value: str) -> Path:
+    path = Path(value).expanduser()
+    if not path.is_absolute() or "\0" in value:
+        # A client starts us anywhere, often in the workspace, where our state has no place.
+        raise ValueError("expected an absolute path")
+    return path
+
+
 PARSERS: Mapping[str, Callable[[str], object]] = {
     "server": _choice(get_args(ServerKind)),
     "server_path": _path,
@@ -133,7 +141,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "code_action_reference_limit": _whole(1, 1_000_000),
     "default_max_results": _whole(1, 1_000_000),
     "tool_output_schema_mode": _choice(get_args(OutputSchemas)),
-    "state_directory": _path,
+    "state_directory": _absolute_path,
 }
 """How each option's text becomes its value; a parser raises ``ValueError`` with what it expected."""
 

@@ -344,7 +344,11 @@ def _outcome_before_reading(item: SolutionProject) -> _Outcome | None:
     """What can be said without evaluating: another language, a missing file, a project from before SDKs."""
     if item.kind != "csharp":
         return _Outcome(skipped=SkippedProject(item.path, f"The project is no C# project ({item.type})."))
-    if not item.path.is_file():
+    try:
+        is_there = item.path.is_file()
+    except OSError as error:  # a name that no system takes
+        return _Outcome(failed=FailedProject(item.path, f"The path cannot be used: {error.strerror}."))
+    if not is_there:
         return _Outcome(failed=FailedProject(item.path, "The project file does not exist."))
     try:
         root = read_xml(item.path)

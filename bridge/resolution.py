@@ -32,11 +32,14 @@ def resolve_document(workspace: Workspace, selector: DocumentSelector) -> Docume
             "DocumentSelectorInvalid", "Give exactly one of path and documentId to name a document."
         )
     projects = matching_projects(workspace, selector.project) if selector.project else None
-    found = _documents(workspace, selector)
+    everywhere = found = _documents(workspace, selector)
     if projects is not None:
         ids = {project.id for project in projects}
         found = [document for document in found if document.project_id in ids]
     wanted = selector.path if selector.path is not None else selector.document_id
+    if everywhere and not found:
+        owners = ", ".join(sorted(_describe(workspace.structure, d) for d in everywhere)[:MOST_CANDIDATES])
+        raise BridgeError("DocumentNotFound", f"{wanted!r} is no document of that project, but of {owners}.")
     if not found:
         raise BridgeError(
             "DocumentNotFound", f"No document {wanted!r} in {workspace.name}{_hint(workspace, selector)}."

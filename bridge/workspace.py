@@ -40,7 +40,7 @@ from bridge.states import Event, State, next_state
 from lsp_client.dialects.base import DocumentView, EventKind, FileEvent
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor
-from transactions.baseline import Baseline, ExternalChange, Inputs
+from transactions.baseline import Baseline, ExternalChange, Inputs, Present
 from transactions.overlay import FileChange, Overlay
 from transactions.text import SourceText
 from transactions.transaction import Transaction
@@ -130,6 +130,13 @@ class Workspace:
     def text(self, path: Path) -> SourceText | None:
         """The current text of a file: staged, else as on disk; ``None`` when there is none or it is not readable."""
         return self.overlay.text(self.load.links.physical(path))
+
+    def unreadable_reason(self, path: Path) -> str:
+        """Why ``text`` is ``None``, as half a sentence."""
+        state = self._baseline.read(self.load.links.physical(path))
+        if isinstance(state, Present) and state.unreadable_reason:
+            return state.unreadable_reason
+        return "there is no such file now"
 
     # --- identity ---------------------------------------------------------------------------------------------
 

@@ -18,8 +18,8 @@ from typing import Final
 from lsp_client.dialects import CSHARP_LS, EMBEDDED, ROSLYN, Dialect
 from lsp_client.failures import DotnetSdkNotFound, LanguageServerNotFound
 
-INSTALL_ROSLYN: Final = "Install it with: dotnet tool install --global roslyn-language-server --prerelease"
-INSTALL_CSHARP_LS: Final = "Install it with: dotnet tool install --global csharp-ls"
+INSTALL_ROSLYN: Final = "dotnet tool install --global roslyn-language-server --prerelease"
+INSTALL_CSHARP_LS: Final = "dotnet tool install --global csharp-ls"
 
 ROSLYN_DLL: Final = "Microsoft.CodeAnalysis.LanguageServer.dll"
 ROSLYN_NAMES: Final = ("roslyn-language-server", "Microsoft.CodeAnalysis.LanguageServer")
@@ -131,7 +131,7 @@ class _Search:
     def _on_path(self, names: Sequence[str]) -> Iterator[_Find]:
         for name in names:
             self.tried.append(f"'{name}' on the PATH")
-            found = shutil.which(name, path=self.environ.get("PATH", ""))
+            found = shutil.which(name, path=absolute_path(self.environ))
             if found is not None:
                 yield _Find(Path(found), "PATH")
 
@@ -166,7 +166,8 @@ def discover(
         return ServerLaunch(EMBEDDED, embedded_command, "embedded")
     if lacking is not None:
         raise lacking
-    raise LanguageServerNotFound(search.tried, install_hint(kind))
+    hint = install_hint(kind)
+    raise LanguageServerNotFound(search.tried, f"Install one with: {hint}" if hint else "")
 
 
 def install_hint(kind: str) -> str:
@@ -180,8 +181,17 @@ def find_dotnet(environ: Mapping[str, str] = os.environ) -> Path | None:
     found = _executable(Path(root) / "dotnet") if root else None
     if found is not None:
         return found
-    on_path = shutil.which("dotnet", path=environ.get("PATH", ""))
+    on_path = shutil.which("dotnet", path=absolute_path(environ))
     return None if on_path is None else Path(on_path)
+
+
+def absolute_path(environ: Mapping[str, str]) -> str:
+    """The PATH without its relative and empty entries.
+
+    Those mean the current directory, which is the workspace's: a program that lies there must not be run.
+    """
+    entries = environ.get("PATH", "").split(os.pathsep)
+    return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:

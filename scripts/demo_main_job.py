@@ -65,14 +65,14 @@ def choose_server() -> list[str]:
             )
             say(f"Server: {what}.")
             if kind == "roslyn":
-                say(f"For Microsoft's own: {install_hint('roslyn')}")
+                say(f"Microsoft's own is installed by: {install_hint('roslyn')}")
             return ["--server", kind, "--server-path", path]
         say(f"Server: {found.dialect.display_name}, {found.origin}.")
         if kind != "roslyn":
-            say(f"A better one: {install_hint('roslyn')}")
+            say(f"A better one is installed by: {install_hint('roslyn')}")
         return ["--server", kind]
     say("Server: the embedded one, which knows syntax only. It is a stand-in: no .NET server was found here.")
-    say(f"A better one: {install_hint('roslyn')}")
+    say(f"A better one is installed by: {install_hint('roslyn')}")
     return ["--server", "embedded"]
 
 

@@ -108,7 +108,7 @@ def show(findings: Findings, version: str, console: Console) -> None:
     console.print(table)
     if findings.advice is not None and findings.advice not in (findings.problem or ""):
         # On a line of its own however narrow the terminal is: it is there to be copied.
-        console.print(Text(f"For a better server: {findings.advice}"), soft_wrap=True)
+        console.print(Text(f"A better server is installed by: {findings.advice}"), soft_wrap=True)
 
 
 def _server_rows(findings: Findings) -> list[tuple[str, Text]]:

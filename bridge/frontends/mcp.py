@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -31,6 +30,7 @@ from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
+from bridge.frontends.forced_end import end_now
 from bridge.frontends.jsonrpc import scrub
 from bridge.frontends.signals import watch_signals
 from bridge.frontends.stdio import Transport, claimed_stdio, open_transport
@@ -300,7 +300,7 @@ async def _open_after_first_answer(transport: Transport, room: ToolRoom) -> None
 async def _bound_the_end(transport: Transport, exit_code: Callable[[], int]) -> None:
     """Start the clock when the end begins; a thread's timer, because the event loop may be what is stuck."""
     await transport.ended.wait()
-    clock = threading.Timer(END_SECONDS, lambda: os._exit(exit_code()))
+    clock = threading.Timer(END_SECONDS, lambda: end_now(exit_code()))
     clock.daemon = True
     clock.start()
     try:

@@ -1,18 +1,18 @@
 """SIGTERM and SIGINT as events of the program, not as exceptions in the middle of it.
 
 The first signal asks for an orderly end: calls are ended, language servers stopped, answers flushed.  The second one
-is a person who does not want to wait: the process ends at once, and what guards the children (``lsp_client.process``)
-takes them along.
+is a person who does not want to wait: the process ends at once and takes its children along.
 """
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Mapping
 
 import anyio
 from anyio.abc import TaskStatus
+
+from bridge.frontends.forced_end import end_now
 
 EXIT_CODES: Mapping[int, int] = {signal.SIGTERM: 0, signal.SIGINT: 130}
 """The exit code after an orderly end: being told to stop is no failure; an interrupt is reported as shells do."""
@@ -23,7 +23,7 @@ FORCED_EXIT_BASE = 128
 
 async def watch_signals(
     on_first: Callable[[int], None],
-    force: Callable[[int], None] = os._exit,
+    force: Callable[[int], None] = end_now,
     *,
     task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
 ) -> None:

@@ -210,12 +210,14 @@ async def commit_transaction(
                 committed=False, transaction=answers.transaction_info(workspace)
             )
             return Outcome(data, "Nothing is staged; the transaction stays open.", workspace.snapshot())
-        info = answers.transaction_info(workspace)
+        last = answers.transaction_info(workspace)
         if workbench.options.commit_validation == "no-new-compiler-errors":
             _require_none(workspace, await new_compiler_errors(workspace))
         result = await workbench.commit(workspace)
         notes = _commit_notes(workspace, result)
-        data = wire.TransactionCommitData(committed=True, transaction=info, notes=notes or None)
+        data = wire.TransactionCommitData(
+            committed=True, transaction=_over(last) if last else None, notes=notes or None
+        )
         text = " ".join((f"Committed {answers.counted(len(result.written), 'file')}.", *notes))
         return Outcome(data, text, workspace.snapshot())
 
@@ -231,6 +233,12 @@ def _require_none(workspace: Workspace, errors: tuple[Finding, ...]) -> None:
         f"{first.id} {first.message} Nothing was written; the transaction is still open.",
         diagnostics=shown,
     )
+
+
+def _over(last: wire.TransactionInfo) -> wire.TransactionInfo:
+    """The last state of a transaction that is over: nothing can be done with it any more."""
+    nothing = dict.fromkeys(("can_mutate", "can_undo", "can_redo", "can_commit", "can_rollback"), False)
+    return last.model_copy(update={**nothing, "remaining_revisions": 0})
 
 
 def _commit_notes(workspace: Workspace, result: CommitResult) -> tuple[str, ...]:

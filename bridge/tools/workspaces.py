@@ -127,4 +127,6 @@ def _summary(workspace: Workspace) -> str:
     projects = answers.counted(len(workspace.structure.projects), "project")
     documents = answers.counted(workspace.load.document_count, "document")
     trouble = f"; {answers.counted(errors, 'load error')}: {diagnostics[0].message}" if errors else ""
-    return f"{workspace.name} ({projects}, {documents}) with {answers.language_server(workspace).name}{trouble}."
+    return (
+        f"{workspace.name} ({projects}, {documents}) with {answers.language_server(workspace).name}{trouble}."
+    )
