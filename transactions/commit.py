@@ -17,15 +17,22 @@ again *after* it has come out of its place, when nobody can reach it by its name
 goes back and the commit is a conflict. When all is applied, the directories are synced and every target is read back.
 A file is ours only by inode and hash together: a stranger who writes the same bytes is still a stranger.
 
-**The instant** is the call of `CommitRecord.committed`, after the verification. Before it every error, of whatever kind,
-restores the before-image (see `restore`). After it nothing is undone; what remains is to remove the workshops. A displaced
-original is hashed once more before it is dropped: if somebody wrote to it through a handle that was open all the time, it
-is kept and reported.
+**The instant** is the call of `CommitRecord.committed`, after the verification; with a `file_journal.FileJournal` it is the
+rename that publishes the `Committed` record. Before it every error, of whatever kind, restores the before-image (see
+`restore`), and after a crash the next start does (see `recovery`, with the table of what it does when). After it nothing is
+undone, not even when the system will not confirm that the record arrived; what remains is to remove the workshops. A
+displaced original is hashed once more before it is dropped: if somebody wrote to it through a handle that was open all the
+time, it is kept and reported.
+
+**The order on the disk.** Artifacts, new directories, the record with its second copy of the originals, the marker under
+the root, and every directory that holds one of them are synced before the record says `Applying`, and no target is touched
+before that is synced too. Every directory whose entries changed is synced before the record says `Committed`. The caller
+holds the commit lock (`lock`) all the while.
 
 **Not promised.** While the renames go on, a reader of several files can see some old and some new. A writer with an open
 handle that writes after the last hash of the displaced file loses that write. Where the file system lacks exchange, a
-replaced name is free for an instant; where it lacks links too, a name taken in that instant is overwritten. And without
-a journal a crash leaves a half-applied tree: the seam for that is `journal`.
+replaced name is free for an instant; where it lacks links too, a name taken in that instant is overwritten. A disk that
+forgets what it said it had synced is beyond us. And without a journal (`journal.NullJournal`) a crash leaves what it leaves.
 """
 
 import errno
