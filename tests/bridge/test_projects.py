@@ -69,7 +69,14 @@ async def test_what_cannot_be_used_is_reported_and_never_dropped(tmp_path: Path)
     write(tmp_path / "Bomb.csproj", '<!DOCTYPE a [<!ENTITY b "c">]><Project Sdk="x">&b;</Project>')
     structure = await globbed(
         solution(
-            tmp_path, "Good.csproj", "Old.csproj", "Bad.csproj", "Bomb.csproj", "Gone.csproj", "F.fsproj"
+            tmp_path,
+            "Good.csproj",
+            "Old.csproj",
+            "Bad.csproj",
+            "Bomb.csproj",
+            "Gone.csproj",
+            "F.fsproj",
+            "q" * 300 + ".csproj",
         )
     )
     assert [project.name for project in structure.projects] == ["Good"]
@@ -83,6 +90,7 @@ async def test_what_cannot_be_used_is_reported_and_never_dropped(tmp_path: Path)
     assert "not well-formed" in failed["Bad.csproj"]
     assert "DOCTYPE" in failed["Bomb.csproj"]
     assert "does not exist" in failed["Gone.csproj"]
+    assert "cannot be used" in failed["q" * 300 + ".csproj"], "a name no system takes fails alone"
     assert tmp_path / "Gone.csproj" in structure.inputs
 
 

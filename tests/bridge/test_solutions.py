@@ -188,6 +188,7 @@ def test_a_filter_that_names_a_project_its_solution_lacks_is_refused(tmp_path: P
         ("A.slnx", "<Solution><Project /></Solution>", "without a Path"),
         ("A.slnx", '<!DOCTYPE x [<!ENTITY a "b">]><Solution/>', "DOCTYPE"),
         ("A.slnf", "{", "not JSON"),
+        ("A.slnf", "[" * 50_000, "nested too deeply"),
         ("A.slnf", "[]", "no solution.path"),
         ("A.slnf", '{"solution": {"path": "No.sln", "projects": []}}', "does not exist"),
         ("A.slnf", '{"solution": {"path": "No.txt", "projects": []}}', "no .sln or .slnx"),

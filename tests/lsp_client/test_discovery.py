@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from lsp_client.discovery import discover, find_dotnet, install_hint, kind_of, version_key
+from lsp_client.discovery import (
+    absolute_path,
+    discover,
+    find_dotnet,
+    install_hint,
+    kind_of,
+    version_key,
+)
 from lsp_client.failures import DotnetSdkNotFound, LanguageServerNotFound
 
 ROSLYN_DLL = "Microsoft.CodeAnalysis.LanguageServer.dll"
@@ -201,6 +208,17 @@ def test_dotnet_is_that_of_dotnet_root_before_that_of_the_path(machine: Machine,
     assert find_dotnet({**machine.environ, "DOTNET_ROOT": str(own.parent)}) == own
     assert find_dotnet({**machine.environ, "DOTNET_ROOT": str(machine.home)}) == dotnet
     assert find_dotnet({"PATH": os.devnull}) is None
+
+
+def test_a_program_in_the_current_directory_is_never_taken(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = machine.file("workspace", "dotnet", executable=True)
+    machine.file("workspace", "roslyn-language-server", executable=True)
+    monkeypatch.chdir(planted.parent)
+    for path in (".", "", f".{os.pathsep}", "../workspace"):
+        assert find_dotnet({"PATH": path}) is None
+    assert absolute_path({"PATH": f".{os.pathsep}{os.pathsep}/usr/bin{os.pathsep}bin"}) == "/usr/bin"
 
 
 def test_versions_are_sorted_by_their_numbers_with_releases_after_their_previews() -> None:

@@ -235,6 +235,16 @@ def test_an_input_that_is_a_link_counts_by_what_it_leads_to(root: Path) -> None:
     assert told(inputs.changes(), root) == [("Created", "Dangling.cs")]
 
 
+def test_a_link_that_never_led_anywhere_is_no_change_until_it_does(root: Path) -> None:
+    loop = root / "Round.cs"
+    loop.symlink_to("Round.cs")
+    inputs = Inputs.capture([loop], [])
+    assert inputs.changes() == ()
+    loop.unlink()
+    loop.write_bytes(b"class Round;")
+    assert [change.path for change in inputs.changes()] == [loop]
+
+
 def test_what_cannot_be_looked_at_counts_as_changed(root: Path) -> None:
     loop = root / "Loop"
     loop.symlink_to("Loop")

@@ -146,6 +146,21 @@ def test_no_end_leaves_a_process_of_a_server_that_stands_still(
         require_gone(family)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["end of input", "SIGTERM", "SIGINT"])
+def test_no_end_leaves_a_process_when_even_the_guard_stands_still(
+    way: str, tmp_path: Path, solution: Path
+) -> None:
+    end, exit_code = ENDS[way]
+    with start(tmp_path / "state") as peer:
+        family = open_sample(peer, solution)
+        for process in family:
+            process.suspend()
+        end(peer)
+        assert peer.wait_end() == exit_code
+        require_gone(family)
+
+
 @pytest.mark.parametrize("way", ENDS)
 def test_an_end_in_the_middle_of_a_load_leaves_no_process(way: str, tmp_path: Path, solution: Path) -> None:
     end, exit_code = ENDS[way]
