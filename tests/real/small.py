@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from tests.real.conftest import RealServer
 from tests.real.mcp_agent import Json
@@ -41,3 +42,8 @@ def options(server: RealServer, tmp_path: Path, *more: str) -> list[str]:
 def titles(actions: list[Json]) -> list[str]:
     """What is offered, as people read it."""
     return [str(action["title"]) for action in actions]
+
+
+def errors(data: Json) -> list[Json]:
+    """The load diagnostics of an answer that are errors."""
+    return [d for d in cast("list[Json]", data["loadDiagnostics"]) if d["severity"] == "Error"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.real.conftest import CopySample, RealServer
 from tests.real.mcp_agent import Agent, Json, bridge_process, offset_of
-from tests.real.small import PROJECT, options, small_solution, titles
+from tests.real.small import PROJECT, errors, options, small_solution, titles
 
 TWO_TYPES = "namespace Small;\n\npublic class First\n{\n}\n\npublic class Second\n{\n}\n"
 TWO = {"Two.cs": TWO_TYPES}
@@ -20,10 +20,6 @@ TWO = {"Two.cs": TWO_TYPES}
 def messages(data: Json, identity: str) -> list[str]:
     """What a load said under one id."""
     return [str(d["message"]) for d in cast("list[Json]", data["loadDiagnostics"]) if d["id"] == identity]
-
-
-def errors(data: Json) -> list[Json]:
-    return [d for d in cast("list[Json]", data["loadDiagnostics"]) if d["severity"] == "Error"]
 
 
 async def close(agent: Agent, opened: Json) -> None:
