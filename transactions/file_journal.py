@@ -36,9 +36,10 @@ from transactions.errors import (
     RecoveryPending,
     TransactionError,
 )
+from transactions.folders import sync_nearest
 from transactions.journal import CommitPlan, CommitRecord
 from transactions.lock import CommitLock
-from transactions.marker import markers, remove_marker, write_marker
+from transactions.marker import PENDING, markers, remove_marker, write_marker
 from transactions.places import Directory, Inode, Places, inode_of
 from transactions.record import (
     Manifest,
@@ -106,7 +107,7 @@ class _FileRecord:
         self._journal = journal
         self._owner = owner
         self._id = owner.commit_id
-        self._workshops = 0
+        self._workshops: list[Directory] = []
         self._states = 0
         self._is_applying = False
 
@@ -134,10 +135,11 @@ class _FileRecord:
 
     def workshop(self, directory: Directory) -> None:
         """The main workshop, which is always the first, follows from the commit's id and needs no word."""
-        self._workshops += 1
-        if self._workshops == 1:
+        self._workshops.append(directory)
+        number = len(self._workshops) - 1
+        if number == 0:
             return
-        name = f"workshop-{self._workshops - 1:06}"
+        name = f"workshop-{number:06}"
         with self._records() as records:
             records.publish([records.draft(self._id, name, [encode(WorkshopRecord(directory))])])
 
@@ -213,6 +215,8 @@ class _FileRecord:
         with suppress(OSError, TransactionError):  # recovery tidies up what stays
             with self._root() as places:
                 remove_marker(places, self._id)
+                # Before the record goes: without it nobody would know what a power loss brings back.
+                sync_nearest(places, {PENDING, *(workshop[:-1] for workshop in self._workshops)})
             with self._records() as records:
                 records.remove(self._id)
 

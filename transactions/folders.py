@@ -5,6 +5,7 @@ and being opened. Then it is made again. An empty `.vs` goes as well: nobody can
 """
 
 import errno
+from collections.abc import Iterable
 from contextlib import suppress
 
 from transactions.places import Directory, Places
@@ -58,6 +59,22 @@ def drop_folders(places: Places, directory: Directory) -> None:
             raise
         finally:
             places.forget(directory[:length])
+
+
+def sync_nearest(places: Places, directories: Iterable[Directory]) -> None:
+    """Puts on the disk that directories, or what was in them, are gone: syncs the nearest one above that is there.
+
+    Raises OSError.
+    """
+    nearest = set()
+    for directory in directories:
+        there = directory
+        while there and not places.is_directory(there[:-1], there[-1]):
+            places.forget(there)
+            there = there[:-1]
+        nearest.add(there)
+    for there in nearest:
+        places.sync(there)
 
 
 def sync_folders(places: Places, directory: Directory) -> None:

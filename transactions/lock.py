@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from transactions.errors import CommitLockFailed, WorkspaceBusy
+from transactions.errors import CommitLockFailed, TransactionError, WorkspaceBusy
 from transactions.folders import OURS, drop_folders, forget_folders, make_folders
 from transactions.places import Directory, Places, inode_of
 from transactions.system import SYSTEM, System
@@ -118,7 +118,12 @@ def _holding(root: Path, deadline: float, system: System) -> Iterator[_Hold]:
     except OSError as error:
         raise _unusable(root, error) from error
     with places:
-        hold = _Hold(places, _taken(places, deadline))
+        try:
+            hold = _Hold(places, _taken(places, deadline))
+        except TransactionError:
+            with suppress(OSError):
+                drop_folders(places, LOCKS)
+            raise
         try:
             yield hold
         finally:
@@ -172,5 +177,13 @@ def _try_once(places: Places) -> int | None:
 
 
 def _unusable(root: Path, error: OSError) -> CommitLockFailed:
+    for length in range(1, len(LOCKS) + 1):
+        folder = root.joinpath(*LOCKS[:length])
+        if os.path.lexists(folder) and (folder.is_symlink() or not folder.is_dir()):
+            return CommitLockFailed(
+                f"{folder} is a link or a file. Commits need a real directory there for their lock and their artifacts: "
+                "remove it, or put a directory in its place.",
+                [folder],
+            )
     path = root.joinpath(*LOCKS, LOCK_NAME)
     return CommitLockFailed(f"The commit lock {path} cannot be used: {error.strerror or error}.", [path])

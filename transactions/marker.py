@@ -49,12 +49,13 @@ def write_marker(places: Places, owner: Owner) -> None:
 
 
 def remove_marker(places: Places, commit_id: str) -> None:
-    """Takes a marker away, and the folders that it leaves empty. What is gone already is fine. Raises OSError."""
+    """Takes a marker away, and the folders that it leaves empty. What is gone already is fine. Raises OSError.
+
+    That it is gone is on the disk after `sync_nearest` of `PENDING`.
+    """
     for name in (commit_id + _DRAFT_SUFFIX, commit_id):
         with suppress(FileNotFoundError):
             places.system.remove(name, places.descriptor(PENDING))
-    with suppress(FileNotFoundError):
-        places.sync(PENDING)
     drop_folders(places, PENDING)
 
 

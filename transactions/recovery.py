@@ -39,16 +39,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transactions.errors import CommitLockFailed, CommitUnrecordable, TransactionError, WorkspaceBusy
-from transactions.folders import drop_folders, make_folders
+from transactions.folders import drop_folders, make_folders, sync_nearest
 from transactions.journal import CommitPlan, NullJournal, PlannedEntry
 from transactions.lock import CommitLock, commit_lock
-from transactions.marker import Marker, markers, read_marker, remove_marker
+from transactions.marker import PENDING, Marker, markers, read_marker, remove_marker
 from transactions.moving import move
 from transactions.places import Directory, Places
 from transactions.record import Manifest, RootIdentity, State, StateRecord, encode
 from transactions.records import PRIVATE_DIRECTORY, Record, Records, existing_records, state_name
 from transactions.redo import Redoer
-from transactions.restore import Restorer, Unrestored, displaced_name, sync_touched
+from transactions.restore import Restorer, Unrestored, displaced_name, is_obstructed, sync_touched
 from transactions.system import SYSTEM, System
 from transactions.workshop import HOME, Attributes, Workshops, main_workshop, remove_workshop
 
@@ -394,11 +394,15 @@ def say(records: Records, record: Record, state: StateRecord) -> Record:
 
 
 def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()) -> None:
-    """Removes all of ours from under the root, but for the files to keep. Raises OSError."""
-    for workshop in workshops_of(record):
+    """Removes all of ours from under the root, but for the files to keep, and puts that on the disk. Raises OSError."""
+    reachable = [
+        workshop for workshop in workshops_of(record) if not is_obstructed(places, workshop[:-1])
+    ]  # one that lies where a directory was swapped for a link is out of our hands
+    for workshop in reachable:
         remove_workshop(places, workshop, {name for directory, name in keep if directory == workshop})
     drop_folders(places, HOME)
     remove_marker(places, record.commit_id)
+    sync_nearest(places, {PENDING, HOME, *(workshop[:-1] for workshop in reachable)})
 
 
 def workshops_of(record: Record) -> tuple[Directory, ...]:

@@ -162,14 +162,8 @@ class _Decision:
     def make(self, paths: Sequence[Path], choice: Choice) -> RecoveryItem | None:
         manifest, undecided = self._undecided()
         chosen = self._chosen(paths, undecided)
-        plan, _ = with_workshops(self._places, manifest.plan(self._places))
-        copies = Copies(self._records, manifest)
-        for entry in plan.entries:
-            if _relative(entry) in chosen and choice != "keep-disk":
-                self._put(entry, self._wanted_name(entry, choice, copies))
-        for directory in {entry.directory for entry in plan.entries if _relative(entry) in chosen}:
-            with suppress(FileNotFoundError):
-                self._places.sync(directory)
+        if choice != "keep-disk":  # which needs nothing of the tree, whatever has become of it
+            self._take(manifest, chosen, choice)
         rest = tuple(path for path in undecided if path not in chosen)
         if rest:
             said = say(self._records, self._record, StateRecord("RecoveryConflict", None, rest))
@@ -178,6 +172,16 @@ class _Decision:
         tidy_root(self._places, said)
         self._records.remove(said.commit_id)
         return None
+
+    def _take(self, manifest: Manifest, chosen: frozenset[str], choice: Choice) -> None:
+        plan, _ = with_workshops(self._places, manifest.plan(self._places))
+        copies = Copies(self._records, manifest)
+        entries = [entry for entry in plan.entries if _relative(entry) in chosen]
+        for entry in entries:
+            self._put(entry, self._wanted_name(entry, choice, copies))
+        for directory in {entry.directory for entry in entries}:
+            with suppress(FileNotFoundError):
+                self._places.sync(directory)
 
     def _undecided(self) -> tuple[Manifest, tuple[str, ...]]:
         record = self._record

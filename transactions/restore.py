@@ -134,11 +134,11 @@ class Restorer:
     # -- what the table says ------------------------------------------------------------------------------------------
 
     def _undo_create(self, entry: PlannedEntry) -> Result:
+        if self._artifact_waits(entry):
+            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
         at_target = self._places.inode(entry.directory, entry.name)
         if entry.intended is not None and at_target == entry.intended.inode:
             return self._take_out(entry)
-        if self._artifact_waits(entry):
-            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
         return Result.RESTORED if at_target is None else Result.CONFLICT
 
     def _undo_displacing(self, entry: PlannedEntry) -> Result:
@@ -164,18 +164,24 @@ class Restorer:
         if entry.original is not None and at_target == entry.original.inode:
             return Result.RESTORED
         is_ours = entry.intended is not None and at_target == entry.intended.inode
-        is_lost = at_target is None and entry.workshop in self._workshops_gone
-        if (is_ours or is_lost) and self._second_copy is not None:
-            if not self._second_copy.put(self._places, entry):
-                return Result.CONFLICT
-            if is_ours and self._take_out(entry) is Result.CONFLICT:
-                return Result.CONFLICT
-            return self._move_back(entry, entry.old_name)
+        has_left = self._displaced is not None and entry.number in self._displaced
+        is_lost = at_target is None and (has_left or entry.workshop in self._workshops_gone)
+        if is_ours or is_lost:
+            return self._replace_lost(entry, is_ours=is_ours)
         if at_target is None:
-            may_have_left = self._displaced is None or entry.number in self._displaced
-            return Result.CONFLICT if may_have_left else Result.RESTORED
+            return Result.CONFLICT if self._displaced is None else Result.RESTORED
         never_left = entry.operation == "Delete" and entry.workshop not in self._workshops_gone
         return Result.RESTORED if never_left or self._holds_original_bytes(entry) else Result.CONFLICT
+
+    def _replace_lost(self, entry: PlannedEntry, *, is_ours: bool) -> Result:
+        """Somebody removed the kept original from the workshop."""
+        if self._second_copy is None:
+            raise OSError(errno.ENOENT, "the kept original is gone; recovery has a second copy")
+        if not self._second_copy.put(self._places, entry):
+            return Result.CONFLICT
+        if is_ours and self._take_out(entry) is Result.CONFLICT:
+            return Result.CONFLICT
+        return self._move_back(entry, entry.old_name)
 
     def _judge_unapplied(self, entry: PlannedEntry) -> Result:
         """The artifact waits in the workshop, so it never came to the target or is back from there."""

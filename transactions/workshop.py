@@ -226,13 +226,24 @@ def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] =
         if name not in kept and not (kept and name == ".gitignore"):
             with suppress(FileNotFoundError):
                 if name.endswith(_STAGED_DIRECTORY):
-                    places.system.remove_directory(name, descriptor)
+                    _remove_staged(places, (*workshop, name))
                 else:
                     places.system.remove(name, descriptor)
     if not kept:
         with suppress(FileNotFoundError):
             places.system.remove_directory(workshop[-1], places.descriptor(workshop[:-1]))
         places.forget(workshop)
+
+
+def _remove_staged(places: Places, directory: Directory) -> None:
+    """Removes a staged directory. A power loss can have left artifacts in it: of two renames only the second one came."""
+    for name in places.system.names(places.descriptor(directory)):
+        if places.is_directory(directory, name):
+            _remove_staged(places, (*directory, name))
+        else:
+            places.system.remove(name, places.descriptor(directory))
+    places.forget(directory)
+    places.system.remove_directory(directory[-1], places.descriptor(directory[:-1]))
 
 
 def sync_file_systems(places: Places, directories: Iterable[Directory]) -> bool:
