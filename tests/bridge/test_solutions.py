@@ -225,6 +225,17 @@ def test_projects_of_one_name_get_different_generated_solutions(tmp_path: Path) 
     assert write_generated_solution(tmp_path / "b" / "App.csproj", tmp_path) != first
 
 
+def test_a_filter_and_its_first_project_get_different_generated_solutions(tmp_path: Path) -> None:
+    first, second = tmp_path / "a" / "App.csproj", tmp_path / "b" / "Lib.csproj"
+    alone = write_generated_solution(first, tmp_path / "state")
+    filtered = write_generated_solution(
+        first, tmp_path / "state", [second], stands_for=tmp_path / "Some.slnf"
+    )
+    assert filtered.name.startswith("Some.")
+    assert [project.path for project in read_projects(filtered)] == [first, second]
+    assert [project.path for project in read_projects(alone)] == [first]
+
+
 def test_a_path_with_a_quote_fits_in_no_generated_solution(tmp_path: Path) -> None:
     with pytest.raises(PathRefused, match="cannot hold"):
         write_generated_solution(tmp_path / 'a"b' / "App.csproj", tmp_path)
