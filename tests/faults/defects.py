@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from tests.faults import errors, kills, power, strangers
 from tests.faults.judge import NotHeld
-from tests.faults.mutants import changed
+from tests.faults.mutants import OutOfDate, changed
 from tests.faults.plans import BY_NAME
 from tests.faults.scenarios import NotHeldUnfaulted, Scenario
 from tests.faults.worlds import Ground
 from transactions import commit, file_journal, records, recovery, restore, system, workshop
 from transactions.system import SYSTEM
+
+__all__ = ["DEFECTS", "Defect", "OutOfDate", "caught"]
 
 Hunt = Callable[[Ground], Iterator[Scenario]]
 

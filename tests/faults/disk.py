@@ -31,7 +31,7 @@ from transactions.system import System
 
 Slot = tuple[int, str]  # inode of a directory, name in it
 
-IMAGES_MAX = 48
+IMAGES_MAX = 24
 """So many subsets of unsynced calls are all built; beyond it they are sampled."""
 
 DATA_VARIANTS = ("whole", "old", "zeros", "half")

@@ -5,12 +5,12 @@ one that is stopped in the middle, and goes on later.
 import errno
 import random
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from tests.faults.children import KILLED, STOPPED, fork, in_child, proceed, wait
 from tests.faults.errors import IN_FULL
 from tests.faults.judge import AFTER, BEFORE, NotHeld
-from tests.faults.plans import SHAPES, SMALL, Shape
+from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, at, calls_of, judge_run, settle
 from tests.faults.seam import Both, Call, Fails, FailsAllOf, Fault, Seam, Signals
 from tests.faults.worlds import Ground, Outcome, World
@@ -30,16 +30,14 @@ DOUBLE_IN_FULL = ("replace", "new directories")
 """Shapes that get every second fault after every kill."""
 
 
-def scenarios(ground: Ground) -> Iterator[Scenario]:
+def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
     """All of this kind."""
-    for shape in SHAPES:
+    for shape in shapes:
         yield from in_commit(ground, shape)
-    for shape in SMALL:
-        yield from in_restore(ground, shape)
-    for shape in SMALL:
-        yield from in_recovery(ground, shape)
-    for shape in SMALL:
-        yield from stopped(ground, shape)
+        if shape.small:
+            yield from in_restore(ground, shape)
+            yield from in_recovery(ground, shape)
+            yield from stopped(ground, shape)
 
 
 # -- one kill ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """All kinds of scenarios by name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tests.faults import errors, kills, places, power, strangers
+from tests.faults.plans import Shape
 from tests.faults.scenarios import Generator, Scenario
 from tests.faults.worlds import Ground
 
@@ -15,7 +16,7 @@ KINDS: dict[str, Generator] = {
 }
 
 
-def scenarios(ground: Ground, kinds: list[str]) -> Iterator[Scenario]:
-    """All of some kinds."""
+def scenarios(ground: Ground, kinds: Sequence[str], shapes: Sequence[Shape]) -> Iterator[Scenario]:
+    """All of some kinds for some shapes."""
     for kind in kinds:
-        yield from KINDS[kind](ground)
+        yield from KINDS[kind](ground, shapes)

@@ -1,8 +1,10 @@
 """The code under test behind two calls, so that the rest of the harness does not depend on how it is put together."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.faults.seam import Seam
 from transactions import recovery
@@ -71,11 +73,17 @@ class _PhasedJournal:
         return _PhasedRecord(self._journal.begin(commit_id, root), self._seam)
 
 
-def commit(
-    root: Path, state: Path, changes: Sequence[FileChange], baseline: Baseline, system: System
+def commit(  # noqa: PLR0917  # what a commit needs, and its number
+    root: Path, state: Path, changes: Sequence[FileChange], baseline: Baseline, system: System, number: int
 ) -> CommitResult:
-    """One commit under the lock, with the crash journal in `state`, as a bridge does it."""
-    with commit_lock(root, system=system) as lock:
+    """One commit under the lock, with the crash journal in `state`, as a bridge does it.
+
+    It gets its id by `number`, not by chance: the order of some calls follows from it, and must be the same next time.
+    """
+    with (
+        patch("transactions.commit.uuid.uuid4", lambda: uuid.UUID(int=number)),
+        commit_lock(root, system=system) as lock,
+    ):
         journal: Journal = FileJournal(state, lock, system=system)
         if isinstance(system, Seam):
             journal = _PhasedJournal(journal, system)

@@ -7,7 +7,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tests.faults.folding import BlindEverywhere, Folding
 from tests.faults.images import OURS, without
 from tests.faults.judge import AFTER, BEFORE, NotHeld, require, side_of
 from tests.faults.kills import kill
-from tests.faults.plans import BY_NAME, Shape
+from tests.faults.plans import Shape
 from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run, settle
 from tests.faults.seam import Call, Fails, Signals
 from tests.faults.skips import skip
@@ -27,6 +27,8 @@ from transactions.system import SYSTEM
 
 SHAPE_NAMES = ("replace", "move and edit", "swap", "new directories", "mixed", "odd")
 
+FOLDING_NAMES = ("case only", "replace", "move", "swap", "chain")
+
 ON_DISK_MAX = 24
 """Calls tried for each shape where every sync goes to a real disk."""
 
@@ -35,21 +37,24 @@ SMALL_INODES = range(12, 48, 2)
 """Sizes of file systems that are full at another moment each; the largest are large enough."""
 
 
-def scenarios(ground: Ground) -> Iterator[Scenario]:
+def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
     """All of this kind."""
-    yield from on_disk(ground)
-    yield from state_lost(ground)
-    yield from folding(ground)
+    chosen = [shape for shape in shapes if shape.name in SHAPE_NAMES]
+    for shape in chosen:
+        yield from on_disk(ground, shape)
+        yield from state_lost(ground, shape)
+    for shape in shapes:
+        if shape.name in FOLDING_NAMES:
+            yield from folding(ground, shape)
     reason = _why_no_mounts()
     if reason is not None:
         skip(f"overlay, bind and read-only mounts, small file systems: no mount table of our own ({reason})")
         return
-    for place, make in MOUNTED.items():
-        for name in SHAPE_NAMES:
-            yield from _mounted(ground, place, make, BY_NAME[name])
-    for name in SHAPE_NAMES:
-        yield from read_only(ground, BY_NAME[name])
-        yield from full(BY_NAME[name])
+    for shape in chosen:
+        for place, make in MOUNTED.items():
+            yield from _mounted(ground, place, make, shape)
+        yield from read_only(ground, shape)
+        yield from full(shape)
 
 
 # -- an error and a kill at each call, wherever it is ------------------------------------------------------------------
@@ -97,14 +102,12 @@ def _run_kill(shape: Shape, number: int) -> Run:
 # -- real disks --------------------------------------------------------------------------------------------------------
 
 
-def on_disk(ground: Ground) -> Iterator[Scenario]:
+def on_disk(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     """Everything on a disk; only the state directory there; only the root there."""
+    calls = calls_of(ground, shape)
+    calls = calls[:: max(1, len(calls) // ON_DISK_MAX)]
     for place, swap in (("disk", None), ("state on another device", False), ("root on another device", True)):
-        for name in SHAPE_NAMES:
-            shape = BY_NAME[name]
-            calls = calls_of(ground, shape)
-            step = max(1, len(calls) // ON_DISK_MAX)
-            yield from _everywhere(place, shape, calls[::step], partial(_on_disk, swap))
+        yield from _everywhere(place, shape, calls, partial(_on_disk, swap))
 
 
 def _on_disk(swap: bool | None, run: Run) -> Run:
@@ -122,20 +125,13 @@ def _on_disk(swap: bool | None, run: Run) -> Run:
 # -- the state directory is gone ---------------------------------------------------------------------------------------
 
 
-def state_lost(ground: Ground) -> Iterator[Scenario]:
+def state_lost(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     """A killed commit whose record is gone: the marker keeps others out, and no file's bytes are lost."""
-    for name in SHAPE_NAMES:
-        shape = BY_NAME[name]
-        for call in calls_of(ground, shape):
-            if call.changes and call.name != "close" and call.phase in ("applying", "committing", "cleaning"):
-                yield at(
-                    "places",
-                    "state directory lost",
-                    shape,
-                    call,
-                    "killed",
-                    _run_state_lost(shape, call.number),
-                )
+    for call in calls_of(ground, shape):
+        if call.changes and call.name != "close" and call.phase in ("applying", "committing", "cleaning"):
+            yield at(
+                "places", "state directory lost", shape, call, "killed", _run_state_lost(shape, call.number)
+            )
 
 
 def _run_state_lost(shape: Shape, number: int) -> Run:
@@ -175,16 +171,13 @@ def _require_no_bytes_lost(world: World) -> None:
 # -- a disk that does not tell letter cases apart ----------------------------------------------------------------------
 
 
-def folding(ground: Ground) -> Iterator[Scenario]:
+def folding(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     """A model of a case-folding file system: every name is looked up without its case, and kept as it was made."""
-    for name in ("case only", "replace", "move", "swap", "chain"):
-        shape = BY_NAME[name]
-        yield Scenario(
-            "places", "case folding", name, "all", "none", 0, "no fault", _run_folding(shape, None)
-        )
-        for call in calls_of(ground, shape):
-            if call.changes:
-                yield at("places", "case folding", shape, call, "EIO once", _run_folding(shape, call))
+    run = _run_folding(shape, None)
+    yield Scenario("places", "case folding", shape.name, "all", "none", 0, "no fault", run)
+    for call in calls_of(ground, shape):
+        if call.changes:
+            yield at("places", "case folding", shape, call, "EIO once", _run_folding(shape, call))
 
 
 def _run_folding(shape: Shape, call: Call | None) -> Run:

@@ -6,12 +6,12 @@ from the very inodes and recovered. Disks that nobody can tell apart count once.
 
 import random
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.faults.disk import Arranger, Entries, Event, Failure, Loss, Recorder, Snapshot, Synced
+from tests.faults.disk import IMAGES_MAX, Arranger, Entries, Event, Failure, Loss, Recorder, Snapshot, Synced
 from tests.faults.judge import AFTER, BEFORE, NotHeld
-from tests.faults.plans import SHAPES, Shape
+from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, settle
 from tests.faults.seam import Seam
 from tests.faults.worlds import Ground, World
@@ -87,9 +87,9 @@ def _known(recorder: Recorder, events: tuple[Event, ...]) -> frozenset[int]:
     return frozenset({*recorder.start.entries.values(), *made})
 
 
-def scenarios(ground: Ground) -> Iterator[Scenario]:
+def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
     """All of this kind."""
-    for shape in SHAPES:
+    for shape in shapes:
         yield from of_shape(ground, shape)
 
 
@@ -101,7 +101,7 @@ def of_shape(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     for moment in range(1, len(stage_.events) + 1):
         allowed = {AFTER} if moment >= stage_.returned else {BEFORE, AFTER}
         failure = Failure(stage_.recorder.start, stage_.events, moment, stage_.recorder.top_of)
-        for loss in failure.losses(choice, 48 if shape.small else 8):
+        for loss in failure.losses(choice, IMAGES_MAX if shape.small else IMAGES_MAX // 6):
             identity = (loss.snapshot.identity(), len(allowed))
             if identity in seen:
                 continue

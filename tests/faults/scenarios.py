@@ -1,6 +1,6 @@
 """What a scenario is, and what all kinds of them need."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.images import OURS, without
@@ -16,7 +16,8 @@ TIDIED_LATER = frozenset({"committing", "cleaning"})
 Run = Callable[[Ground], None]
 """Plays a scenario on some ground. Raises NotHeld."""
 
-Generator = Callable[[Ground], Iterator["Scenario"]]
+Generator = Callable[[Ground, Sequence[Shape]], Iterator["Scenario"]]
+"""All scenarios of one kind for some shapes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ after, and it must be the one that the commit spoke of.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.faults import ours
@@ -14,7 +14,7 @@ from tests.faults.acts import ACTS, Act, Claim
 from tests.faults.images import OURS, Image, differences, without
 from tests.faults.judge import AFTER, BEFORE, CLEAN_ENDS, NotHeld, require_idle, without_lock
 from tests.faults.kills import RENAMES, kill
-from tests.faults.plans import SMALL, Shape
+from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, at, calls_of
 from tests.faults.seam import Call, Interferes, Seam, Signals
 from tests.faults.worlds import Ground, World
@@ -34,10 +34,10 @@ GIT_MOMENTS_MAX = 12
 """Moments at which a git command runs; each costs as much as ten other scenarios."""
 
 
-def scenarios(ground: Ground) -> Iterator[Scenario]:
+def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
     """All of this kind."""
-    for shape in SMALL:
-        for act in ACTS:
+    for shape in shapes:
+        for act in ACTS if shape.small else ():
             yield from of_act(ground, shape, act.name)
 
 

@@ -63,6 +63,7 @@ class World:
         self.changes = self.overlay.changes()
         self.before: dict[bytes, Entry] = image_of(os.fsencode(root))
         self.after = shape.after(root)
+        self._commits = 0
 
     def image(self) -> dict[bytes, Entry]:
         """The tree as it is now."""
@@ -71,7 +72,9 @@ class World:
     def commit(self, system: System) -> Outcome:
         """Commits. A `Seam` is told the phases."""
         try:
-            result = ours.commit(self.root, self.state, self.changes, self.overlay.baseline, system)
+            self._commits += 1
+            baseline = self.overlay.baseline
+            result = ours.commit(self.root, self.state, self.changes, baseline, system, self._commits)
         except CommitConflict as error:
             return Outcome("conflict", error.message)
         except CommitPreparationFailed as error:
@@ -127,6 +130,12 @@ class Ground:
         """A new world that stays as long as the ground does."""
         root, state = self.next_pair()
         return World(shape, root, state, case_rule)
+
+    def below(self, name: str) -> "Ground":
+        """Ground of one's own for another process."""
+        for directory in {self.above, self.state_above}:
+            (directory / name).mkdir()
+        return Ground(self.above / name, self.state_above / name)
 
     def next_pair(self) -> tuple[Path, Path]:
         """Names for a root and a state directory that are not there yet."""
