@@ -11,6 +11,7 @@ import platformdirs
 from bridge.errors import BridgeError
 
 PRIVATE_DIRECTORY = 0o700
+WRITABLE_BY_OTHERS = 0o022
 OUR_NAME = "roslyn-bridge"
 
 
@@ -23,10 +24,16 @@ class StateDirectory:
             (given / OUR_NAME) if given else Path(platformdirs.user_state_dir(OUR_NAME, appauthor=False))
         )
 
+    def mend(self) -> None:
+        """Close an existing state directory to everybody else; makes nothing.  Raises as ``directory`` does."""
+        if os.path.lexists(self.path):
+            _make_private(self.path)
+
     def directory(self, name: str) -> Path:
         """The private folder ``name``.
 
-        Raises ``BridgeError`` (``WorkspaceLoadFailed``) when it is a link, belongs to somebody else or cannot be made.
+        Raises ``BridgeError`` (``WorkspaceLoadFailed``) when it is a link, belongs to somebody else, can be written by
+        others or cannot be made.
         """
         for path in (self.path, self.path / name):
             _make_private(path)
@@ -41,6 +48,12 @@ def _make_private(path: Path) -> None:
             raise BridgeError("WorkspaceLoadFailed", f"The state directory {path} is a link or no directory.")
         if status.st_uid != os.geteuid():
             raise BridgeError("WorkspaceLoadFailed", f"The state directory {path} belongs to another user.")
+        if status.st_mode & WRITABLE_BY_OTHERS:
+            raise BridgeError(
+                "WorkspaceLoadFailed",
+                f"The state directory {path} can be written by other users, so what is in it may be theirs. "
+                f"Look at it, then: chmod 700 {path}",
+            )
         if stat.S_IMODE(status.st_mode) != PRIVATE_DIRECTORY:
             path.chmod(PRIVATE_DIRECTORY)
     except OSError as error:

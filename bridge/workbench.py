@@ -16,26 +16,34 @@ from pathlib import Path
 import anyio
 from anyio import to_thread
 from anyio.abc import TaskGroup, TaskStatus
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from bridge import solutions
+from bridge.committing import InputsChanged, Order, intended, is_written, write
 from bridge.errors import BridgeError
+from bridge.instances import Neighbours, neighbours
 from bridge.loading import Loader, LoadRequest
 from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
 from bridge.progress import ProgressSink, Stage
+from bridge.recoveries import Recoveries
 from bridge.state_directory import StateDirectory
 from bridge.states import State
 from bridge.workspace import Workspace
 from lsp_client.discovery import find_dotnet
 from lsp_client.supervisor import Supervisor
 from schemas.selectors import WorkspaceSelector
-from transactions.commit import CommitResult, commit
-from transactions.errors import CommitConflict
+from transactions.commit import CommitResult
+from transactions.errors import CommitConflict, CommitFailed, TransactionError, WorkspaceBusy
+from transactions.overlay import FileChange
 
 logger = logging.getLogger(__name__)
 
 CLOSE_WAIT = 20.0
 """Seconds for stopping all servers at the end; each stop is bounded by itself, this one bounds their sum."""
+
+LOCK_SLICE = 0.25
+"""Seconds that a thread waits for the commit lock at a time: a caller who gives up is heard between two of them."""
 
 
 @asynccontextmanager
@@ -43,6 +51,7 @@ async def open_workbench(options: Options) -> AsyncIterator[Workbench]:
     """A workbench without workspaces; leaving it stops every language server."""
     async with anyio.create_task_group() as servers:
         workbench = Workbench(options, servers)
+        servers.start_soon(workbench.recoveries.run)
         try:
             yield workbench
         finally:
@@ -57,10 +66,12 @@ class Workbench:
     def __init__(self, options: Options, servers: TaskGroup) -> None:
         self.options = options
         self.state_directory = StateDirectory(options.state_directory)
+        self.recoveries = Recoveries(self.state_directory, options.lease_wait)
         self._loader = Loader(options, self.state_directory)
         self._servers = servers
         self._workspaces: dict[str, Workspace] = {}
         self._opening: set[Path] = set()
+        self._published: dict[str, tuple[State, int | None]] = {}
 
     @property
     def workspaces(self) -> tuple[Workspace, ...]:
@@ -94,6 +105,8 @@ class Workbench:
         self._require_unused(located, alias)
         self._opening.add(located)
         try:
+            await self.recoveries.require_clear(checked_root)
+            await self.recoveries.require_no_stranger(checked_root)
             request = await self._loader.request(located, checked_root, properties or MsBuildProperties())
             workspace = await self._load(request, alias, tell)
         finally:
@@ -125,6 +138,7 @@ class Workbench:
                 await supervisor.stop()
             raise
         self._workspaces[workspace.id] = workspace
+        await self._publish(workspace)
         return workspace
 
     async def _require_unmoved(self, workspace: Workspace) -> None:
@@ -153,7 +167,9 @@ class Workbench:
             if workspace.transaction is not None:
                 raise BridgeError("TransactionOpen", f"{workspace.name} has an open transaction.")
             del self._workspaces[workspace.id]
+            self._published.pop(workspace.id, None)
             with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(workspace.instance.close)
                 await workspace.supervisor.stop()
 
     async def stop_servers(self) -> None:
@@ -161,6 +177,26 @@ class Workbench:
         async with anyio.create_task_group() as stops:
             for workspace in self.workspaces:
                 stops.start_soon(workspace.supervisor.stop)
+                stops.start_soon(to_thread.run_sync, workspace.instance.close)
+
+    # --- other bridges ------------------------------------------------------------------------------------
+
+    async def _publish(self, workspace: Workspace) -> None:
+        """Let other bridges see where the workspace stands, when that has changed; they see it late, never wrong."""
+        standing = workspace.state, workspace.snapshot().revision
+        if self._published.get(workspace.id) == standing or workspace.id not in self._workspaces:
+            return
+        self._published[workspace.id] = standing
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(workspace.instance.publish_state, *standing)
+
+    async def neighbours(self, workspace: Workspace) -> Neighbours | None:
+        """The other bridges that have the workspace open; ``None`` when it cannot be known."""
+        ours = [w.instance.id for w in self.workspaces]
+        try:
+            return await to_thread.run_sync(neighbours, workspace.root, ours)
+        except OSError:
+            return None
 
     # --- selection ----------------------------------------------------------------------------------------
 
@@ -213,9 +249,12 @@ class Workbench:
     @asynccontextmanager
     async def reading(self, workspace: Workspace) -> AsyncIterator[None]:
         """A reader's lease on an up-to-date workspace that is still open."""
-        async with workspace.reading():
-            self._require_still_open(workspace)
-            yield
+        try:
+            async with workspace.reading():
+                self._require_still_open(workspace)
+                yield
+        finally:
+            await self._publish(workspace)
 
     @asynccontextmanager
     async def looking(self, workspace: Workspace) -> AsyncIterator[None]:
@@ -229,7 +268,10 @@ class Workbench:
         """The writer's lease on a workspace that is still open; nothing else is looked at."""
         async with workspace.leases.exclusive():
             self._require_still_open(workspace)
-            yield
+            try:
+                yield
+            finally:
+                await self._publish(workspace)
 
     @asynccontextmanager
     async def mutating(self, workspace: Workspace) -> AsyncIterator[None]:
@@ -262,22 +304,72 @@ class Workbench:
         """Write the staged files, all or none; needs the writer's lease.
 
         Cancellation is honoured until the writing starts and not after.  Raises ``TransactionConflicted`` (the
-        workspace is conflicted from then on), ``CommitPreparationFailed`` and ``CommitFailed``.
+        workspace is conflicted from then on), ``WorkspaceBusy``, ``CommitLockFailed``, ``RecoveryPending``,
+        ``CommitRecoveryCapacityReached``, ``CommitPreparationFailed`` and ``CommitFailed``.
         """
-        transaction = workspace.require_transaction()
-        change = await workspace.first_change()
-        if change is not None:
-            workspace.note_change(change)
+        changes = workspace.require_transaction().changes()
+        await self.recoveries.require_clear(workspace.root)
+        deadline = anyio.current_time() + self.options.lease_wait
+        while True:
+            await checkpoint_if_cancelled()
+            with anyio.CancelScope(shield=True):
+                left = deadline - anyio.current_time()
+                try:
+                    result = await self._write(workspace, changes, max(0.0, min(LOCK_SLICE, left)))
+                except WorkspaceBusy:
+                    if left <= LOCK_SLICE:
+                        raise
+                    continue
+                await workspace.end_committed(changes, result.written)
+                return result
+
+    async def _write(
+        self, workspace: Workspace, changes: tuple[FileChange, ...], wait: float
+    ) -> CommitResult:
+        try:
+            async with workspace.inputs_alone() as inputs:
+                order = Order(
+                    workspace.root,
+                    workspace.path,
+                    changes,
+                    workspace.baseline,
+                    inputs,
+                    self.state_directory.path,
+                )
+                result = await to_thread.run_sync(write, order, wait, workspace.instance.publish_phase)
+        except InputsChanged as error:
+            workspace.note_change(error.change)
             workspace.require_usable()
-        changes = transaction.changes()
-        with anyio.CancelScope(shield=True):
-            try:
-                result = await to_thread.run_sync(commit, workspace.root, changes, transaction.baseline)
-            except CommitConflict as error:
-                await workspace.note_conflict(error.paths)
+            raise
+        except CommitConflict as error:
+            await workspace.note_conflict(error.paths)
+            raise
+        except CommitFailed as error:
+            if error.restored:
                 raise
-            await workspace.end_committed(changes, result.written)
+            return await self._recovered(workspace, changes, error)
+        if result.kept or result.leftovers:  # what recovery can finish later it can finish now
+            await self._recover_quietly(workspace)
         return result
+
+    async def _recovered(
+        self, workspace: Workspace, changes: tuple[FileChange, ...], error: CommitFailed
+    ) -> CommitResult:
+        """A commit that broke off is recovered at once: it is complete, or taken back, or ``error`` stands."""
+        try:
+            await self.recoveries.try_again(None, workspace.root)
+        except (BridgeError, TransactionError):
+            raise error from None
+        targets = intended(changes)
+        if await to_thread.run_sync(is_written, targets):
+            return CommitResult("" if error.evidence is None else error.evidence.name, targets)
+        raise CommitFailed(f"{error.message} It was taken back.", error.paths, restored=True) from error
+
+    async def _recover_quietly(self, workspace: Workspace) -> None:
+        try:
+            await self.recoveries.try_again(None, workspace.root)
+        except (BridgeError, TransactionError) as error:
+            logger.info("a commit could not be tidied up after: %s", error.message)
 
     async def roll_back(self, workspace: Workspace) -> State:
         """Drop everything staged; the state afterwards.  Raises ``NoActiveTransaction``."""

@@ -29,6 +29,7 @@ from anyio import to_thread
 from bridge.action_references import ActionReferences
 from bridge.diagnostics import Observations
 from bridge.errors import Action, BridgeError
+from bridge.instances import Instance
 from bridge.leases import Leases
 from bridge.loading import Load, Loader, LoadRequest
 from bridge.options import Options
@@ -88,6 +89,7 @@ class Workspace:
         )
         self._loader = loader
         self._options = options
+        self.instance = Instance(request.root, request.path)
         self._committed_snapshot = new_snapshot_id()
         self._baseline = Baseline(self.root)
         self._owed_events: list[FileEvent] = []
@@ -208,6 +210,12 @@ class Workspace:
         # The manifest remembers what it saw, and readers run side by side: one look at a time.
         async with self._look_turn:
             return await to_thread.run_sync(inputs.changes)
+
+    @asynccontextmanager
+    async def inputs_alone(self) -> AsyncIterator[Inputs]:
+        """The inputs for a thread that looks at them while it commits; nobody else looks meanwhile."""
+        async with self._look_turn:
+            yield self.load.inputs
 
     def note_change(self, change: ExternalChange) -> None:
         """Record an external change: a conflict inside a transaction, out of date outside of one.

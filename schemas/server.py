@@ -89,6 +89,9 @@ class Recovery(Data):
     solution_path: Omittable[Text] = Field(None, description="Absolute; empty when it cannot be told safely.")
     state: Omittable[RecoveryState] = None
     message: OrNull[Text] = None
+    code: OrNull[Text] = Field(
+        None, description="What is wrong with the record itself, such as: RecoveryVersionUnsupported."
+    )
 
 
 class LanguageServerStatus(Data):

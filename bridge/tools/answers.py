@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.diagnostics import Finding
+from bridge.instances import InstanceStatus, Neighbours
 from bridge.loading import Load
 from bridge.projects import Document
 from bridge.snapshots import SnapshotId
@@ -75,6 +76,59 @@ def load_diagnostics(load: Load) -> tuple[locations.Diagnostic, ...]:
     return tuple(
         locations.Diagnostic(id=d.id, severity=d.severity, message=d.message, location=PROJECT_HAS_NO_PLACE)
         for d in load.diagnostics
+    )
+
+
+def instance(status: InstanceStatus) -> workspaces.OtherInstance:
+    """Another live bridge, as it describes itself."""
+    return workspaces.OtherInstance(
+        instance_id=status.instance_id,
+        loaded_path=status.loaded_path,
+        workspace_root=status.workspace_root,
+        workspace_state=status.workspace_state,
+        transaction_revision=status.transaction_revision,
+        commit_id=status.commit_id,
+        commit_phase=status.commit_phase,
+    )
+
+
+def advisories(workspace: Workspace, others: Neighbours | None) -> tuple[locations.Diagnostic, ...]:
+    """What there is to know about other bridges in the same root; warnings, and never a reason to refuse."""
+    told: list[tuple[str, str]] = []
+    if others is not None and others.instances:
+        paths = ", ".join(sorted({status.loaded_path for status in others.instances}))
+        told.append(
+            (
+                "WorkspaceInUse",
+                f"{counted(len(others.instances), 'other bridge has', 'other bridges have')} this workspace open ({paths}). "
+                "Both may stage; after the first commit the other transaction is conflicted.",
+            )
+        )
+    if workspace.instance.problem is not None:
+        told.append(
+            (
+                "WorkspaceInstanceStatusUnavailable",
+                f"Other bridges cannot see that this workspace is open here: {workspace.instance.problem}.",
+            )
+        )
+    if others is None:
+        told.append(
+            (
+                "WorkspaceInstanceStatusUnavailable",
+                "Whether other bridges have this workspace open is unknown.",
+            )
+        )
+    elif others.unreadable:
+        names = ", ".join(others.unreadable)
+        told.append(
+            (
+                "WorkspaceInstanceStatusUnreadable",
+                f"Other bridges have this workspace open, but what they say about it cannot be read: {names}.",
+            )
+        )
+    return tuple(
+        locations.Diagnostic(id=code, severity="Warning", message=message, location=PROJECT_HAS_NO_PLACE)
+        for code, message in told
     )
 
 

@@ -11,6 +11,7 @@ from bridge.workbench import Workbench
 from bridge.workspace import Workspace
 from schemas import server as wire
 from schemas.catalog import CATALOG
+from transactions.recovery import RecoveryItem
 
 
 @cache
@@ -24,17 +25,40 @@ async def server_status(
 ) -> Outcome:
     """The state of this process; at minimal detail nothing is computed."""
     brief = request.detail == "Minimal"
+    unfinished = () if brief else await workbench.recoveries.unfinished()
     data = wire.ServerStatusData(
         server_version=bridge_version(),
         tool_count=len(CATALOG),
         configuration=None if brief else _configuration(workbench),
-        startup_warnings=None
-        if brief
-        else tuple(wire.StartupWarning(code=w.code, message=w.message) for w in workbench.options.warnings),
+        startup_warnings=None if brief else _warnings(workbench),
+        recovery=None if brief else tuple(_recovery(item) for item in unfinished),
         language_servers=tuple(_language_server(w) for w in workbench.workspaces),
         ms_build=None if brief else _msbuild(workbench),
     )
-    return Outcome(data, f"Roslyn Bridge {bridge_version()}, {len(workbench.workspaces)} workspaces open.")
+    count = len(unfinished)
+    waiting = f" {count} interrupted commits are unfinished (roslyn-bridge recover)." if count else ""
+    text = f"Roslyn Bridge {bridge_version()}, {len(workbench.workspaces)} workspaces open.{waiting}"
+    return Outcome(data, text)
+
+
+def _warnings(workbench: Workbench) -> tuple[wire.StartupWarning, ...]:
+    given = tuple(wire.StartupWarning(code=w.code, message=w.message) for w in workbench.options.warnings)
+    problem = workbench.recoveries.problem
+    if problem is None:
+        return given
+    return (*given, wire.StartupWarning(code="StateDirectoryUnusable", message=problem))
+
+
+def _recovery(item: RecoveryItem) -> wire.Recovery:
+    path = item.loaded_path or item.root
+    known = {} if item.state is None else {"state": item.state}
+    return wire.Recovery(
+        commit_id=item.commit_id,
+        solution_path="" if path is None else str(path),
+        message=item.message,
+        code=item.code,
+        **known,
+    )
 
 
 def _configuration(workbench: Workbench) -> wire.Configuration:

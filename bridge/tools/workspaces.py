@@ -37,7 +37,10 @@ async def open_workspace(
         workspace=answers.identity(workspace),
         project_count=len(workspace.structure.projects),
         document_count=workspace.load.document_count,
-        load_diagnostics=answers.load_diagnostics(workspace.load),
+        load_diagnostics=(
+            *answers.load_diagnostics(workspace.load),
+            *answers.advisories(workspace, await workbench.neighbours(workspace)),
+        ),
         server=answers.language_server(workspace),
     )
     return Outcome(data, f"Opened {_summary(workspace)}", workspace.snapshot())
@@ -65,12 +68,18 @@ async def workspace_status(
     full = request.detail == "Full"
     brief = request.detail == "Minimal"
     change = workspace.external_change
+    others = None if brief else await workbench.neighbours(workspace)
     data = wire.WorkspaceStatusData(
         state=workspace.state.value,
         workspace=answers.identity(workspace),
         project_count=None if brief else len(workspace.structure.projects),
         document_count=None if brief else workspace.load.document_count,
-        load_diagnostics=answers.load_diagnostics(workspace.load) if full else None,
+        load_diagnostics=(
+            *answers.load_diagnostics(workspace.load),
+            *answers.advisories(workspace, others),
+        )
+        if full
+        else None,
         transaction=answers.transaction_info(workspace),
         reload_required=workspace.state is State.OUT_OF_DATE,
         external_change=None
@@ -84,6 +93,8 @@ async def workspace_status(
         ),
         server=None if brief else answers.language_server(workspace),
     )
+    if others is not None:
+        data = data.model_copy(update={"instances": tuple(map(answers.instance, others.instances))})
     revision = f", revision {workspace.transaction.revision}" if workspace.transaction else ""
     return Outcome(data, f"{workspace.name}: {workspace.state.value}{revision}.", workspace.snapshot())
 

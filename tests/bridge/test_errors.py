@@ -20,6 +20,7 @@ from tests.bridge.agent import Agent, Refusal, Scene, opened, real_bridge, scene
 from tests.bridge.played_server import Offer, create, insert
 from tests.bridge.promises import keeps
 from transactions.commit import commit
+from transactions.recovery import recover
 from transactions.system import System
 
 FILE = "Core/Apple.cs"
@@ -65,8 +66,11 @@ EXPECTED: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "SnapshotMismatch": REVISE,
     "UnsupportedChange": (None, ()),
     "LinkedDocumentConflict": (None, ()),
+    "RecoveryPending": ("ResolveExternally", ()),
+    "CommitLockFailed": RETRY,
     "CommitPreparationFailed": RETRY,
     "CommitFailed": RETRY,
+    "CommitRecoveryCapacityReached": call("transaction-rollback"),
     "InvalidRequest": (None, ()),
     "InvalidRange": (None, ()),
     "DocumentNotFound": REVISE,
@@ -88,12 +92,9 @@ EXPECTED: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
 NOT_PRODUCED: Mapping[str, str] = {
     "WorkspaceInputEvaluationFailed": "inputs that cannot be evaluated are load diagnostics of their projects",
     "WorkspaceReloadNotRequired": "the issue lets a reload always work",
-    "RecoveryPending": "belongs to the crash journal, which has an issue of its own",
     "TransactionOwnershipChanged": "the slot is the workspace's own member and cannot be lost",
     "InvalidMutationProposal": "a server's edit names files, so it cannot belong to another workspace",
     "MutationCandidateChanged": "belongs to prepared Fix All",
-    "CommitLockFailed": "belongs to the crash journal",
-    "CommitRecoveryCapacityReached": "belongs to the crash journal",
     "ProjectAmbiguous": "no tool of this issue acts on one project",
     "NewCompilerErrors": "needs a server that compiles: test_validation_gate.py",
     "CompilerValidationIncomplete": "needs a server that compiles: test_validation_gate.py",
@@ -323,11 +324,28 @@ async def timed_out(made: Scene) -> Refusal:
     return await open_refused(made, made.solution)
 
 
-async def nothing_prepared(made: Scene) -> Refusal:
-    agent = await started(made)
-    await agent.stage_first(FILE)
+async def commit_refused(made: Scene) -> Refusal:
+    await made.agent.start()
+    await made.agent.stage_first(FILE)
+    return await made.agent.refused("transaction-commit")
+
+
+async def not_locked(made: Scene) -> Refusal:
     write(made.file(".vs"), "in the way")
-    return await agent.refused("transaction-commit")
+    await made.agent.open(made.solution)
+    return await commit_refused(made)
+
+
+async def nothing_prepared(made: Scene) -> Refusal:
+    await made.agent.open(made.solution)
+    write(made.agent.workbench.state_directory.path / "recovery", "in the way")
+    return await commit_refused(made)
+
+
+async def recovery_pending(made: Scene) -> Refusal:
+    await made.agent.open(made.solution)
+    write(made.file(".vs/roslyn-bridge/pending") / ("0" * 32), "the marker of another bridge")
+    return await commit_refused(made)
 
 
 Way = Callable[[Scene], Awaitable[Refusal]]
@@ -362,6 +380,8 @@ WAYS: Mapping[str, tuple[Way, Mapping[str, object]]] = {
     "SnapshotMismatch": (snapshot_mismatch, {}),
     "UnsupportedChange": (partial(staging_refused, outside), {}),
     "LinkedDocumentConflict": (partial(staging_refused, contradicting), {}),
+    "RecoveryPending": (recovery_pending, {}),
+    "CommitLockFailed": (not_locked, {}),
     "CommitPreparationFailed": (nothing_prepared, {}),
     "InvalidRequest": (invalid_request, {}),
     "InvalidRange": (partial(listing_refused, range={"start": 10**6}), {}),
@@ -439,7 +459,9 @@ class FailingSystem(System):
 async def test_a_commit_that_fails_says_whether_it_could_be_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, recovers: bool
 ) -> None:
-    monkeypatch.setattr("bridge.workbench.commit", partial(commit, system=FailingSystem(recovers=recovers)))
+    system = FailingSystem(recovers=recovers)
+    monkeypatch.setattr("bridge.committing.commit", partial(commit, system=system))
+    monkeypatch.setattr("bridge.recoveries.recover", partial(recover, system=system))
     async with opened(tmp_path) as made:
         await made.agent.start()
         await made.agent.stage_first(FILE)
@@ -452,11 +474,26 @@ async def test_a_commit_that_fails_says_whether_it_could_be_taken_back(
             assert (await made.agent.commit()).committed
         else:
             assert refusal.kind == "ResolveExternally"
+            system.recovers = True
+            assert (await made.agent.commit()).committed, "recovered by itself when the fault is lifted"
 
 
 # --- the list is whole --------------------------------------------------------------------------------------
 
-ELSEWHERE = {"DotnetSdkNotFound", "CommitFailed"}
+
+@keeps("error.codes")
+@pytest.mark.anyio
+async def test_a_commit_that_recovery_could_not_hold_asks_for_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("transactions.file_journal.ORIGINALS_MAX_BYTES", 10)
+    async with opened(tmp_path) as made:
+        refusal = await commit_refused(made)
+        assert refusal.code == "CommitRecoveryCapacityReached"
+        assert (refusal.kind, refusal.tools) == EXPECTED[refusal.code]
+
+
+ELSEWHERE = {"DotnetSdkNotFound", "CommitFailed", "CommitRecoveryCapacityReached"}
 """Produced by the tests just above."""
 
 

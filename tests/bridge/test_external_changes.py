@@ -152,7 +152,7 @@ async def test_the_same_bytes_and_files_of_builds_are_no_change(tmp_path: Path, 
             copy.replace(path)
         elif touched == "builds":
             for folder in ("Core/bin/Debug", "Core/obj", ".vs", ".git"):
-                made.file(folder).mkdir(parents=True)
+                made.file(folder).mkdir(parents=True, exist_ok=True)
                 made.file(f"{folder}/Generated.cs").write_text("class G { }")
         else:
             made.file("Core/notes.txt").write_text("no input")
