@@ -67,6 +67,10 @@ class _OfDocument(msgspec.Struct, rename="camel"):
     content_changes: list[_Change] = []
 
 
+class _Events(msgspec.Struct):
+    changes: list[_Identifier]
+
+
 class _Data(msgspec.Struct, rename="pascal"):
     code_action_path: list[str] = []
     text_document: _Identifier = msgspec.field(default_factory=lambda: _Identifier(""))
@@ -171,6 +175,8 @@ class PlayedServer:
         self.open: dict[Path, str] = {}
         """The open documents of the newest process."""
         self.mistakes: list[str] = []
+        self.files_changed: list[Path] = []
+        """The files of all events that it was told."""
         self.loads = True
         """Whether a load comes to its end."""
         self._tasks = tasks
@@ -280,6 +286,9 @@ class PlayedServer:
                 document = msgspec.json.decode(params, type=_OfDocument).text_document
                 self._require(uri_to_path(document.uri) in self.open, f"{document.uri} closed while closed")
                 self.open.pop(uri_to_path(document.uri), None)
+            case "workspace/didChangeWatchedFiles":
+                events = msgspec.json.decode(params, type=_Events).changes
+                self.files_changed += [uri_to_path(event.uri) for event in events]
             case _:
                 pass
         self._heard(method)
