@@ -6,11 +6,15 @@ counted for each document, and what is then left over is counted once more acros
 a type that moved to a file of its own took its errors along.  A document whose text nobody touched gets no such
 pardon: an error that appears there is new.
 
+Errors are those of the C# compiler itself (``CS`` and a number), warnings that a project turns into errors included.
+What analyzers find is left out: asking for it takes many times longer, and not every server has them.
+
 A document that could not be asked about is never an empty list.  It is *missing*, with the reason.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +24,8 @@ from lsp_client import messages
 
 ERROR = 1
 """LSP's number for the severity."""
+
+_COMPILER_ID = re.compile(r"CS\d+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,13 +116,13 @@ def _without(
 
 
 def errors_among(path: Path, diagnostics: Iterable[messages.Diagnostic]) -> tuple[Finding, ...]:
-    """The errors among the diagnostics of a document, in the order of their places.
+    """The compiler's errors among the diagnostics of a document, in the order of their places.
 
     Two that agree in everything are one: servers report a document once for each project that compiles it.
     """
     found = {
         Finding(path, d.range.start.line, d.range.start.character, d.id or "", d.message)
         for d in diagnostics
-        if d.severity == ERROR
+        if d.severity == ERROR and _COMPILER_ID.fullmatch(d.id or "")
     }
     return tuple(sorted(found))

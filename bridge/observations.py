@@ -207,10 +207,10 @@ def _closed_texts(session: Session, paths: Sequence[Path]) -> Mapping[Path, str]
 async def _errors_of(session: Session, structure: Structure, path: Path) -> tuple[Finding, ...]:
     projects = [structure.project(document.project_id) for document in structure.documents_at(path)]
     if len(projects) < 2:
-        return errors_among(path, await session.diagnostics(path))
+        return errors_among(path, await session.compiler_diagnostics(path))
     choices = [ProjectChoice(project.name, project.target_framework) for project in projects if project]
     return errors_among(
-        path, [d for choice in choices for d in await session.diagnostics(path, project=choice)]
+        path, [d for choice in choices for d in await session.compiler_diagnostics(path, project=choice)]
     )
 
 

@@ -7,14 +7,10 @@ from; ``bridge.diagnostics`` says what counts as new.
 
 What cannot be answered for certain is refused, never passed: a document that the server does not know, a new file that
 it takes for no member of its project.  Not seen at all are errors in code that source generators or the build write.
-
-Compiler errors are the ones of the C# compiler itself (``CS`` and a number), warnings that a project turns into errors
-included.  What analyzers find is shown in previews and does not close the gate.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -29,8 +25,6 @@ from transactions.overlay import FileChange
 
 LONGEST_VALIDATION = 600.0
 """Seconds for the whole of it: a cold compiler on a solution of hundreds of projects takes minutes."""
-
-_COMPILER_ID = re.compile(r"CS\d+")
 
 
 async def new_compiler_errors(workspace: Workspace) -> tuple[Finding, ...]:
@@ -115,17 +109,13 @@ async def _new_errors(
 
 
 def _whole(workspace: Workspace, look: Look) -> Mapping[Path, tuple[Finding, ...]]:
-    """The compiler errors by document, where there are any.  Raises when something was not seen."""
+    """The errors by document, where there are any.  Raises when something was not seen."""
     if look.missing:
         paths = sorted(look.missing)
         raise _incomplete(
             f"Not answered for: {named(workspace, paths)} ({look.missing[paths[0]].rstrip('.')})."
         )
-    errors = {
-        path: tuple(finding for finding in findings if _COMPILER_ID.fullmatch(finding.id))
-        for path, findings in look.errors.items()
-    }
-    return {path: findings for path, findings in errors.items() if findings}
+    return {path: findings for path, findings in look.errors.items() if findings}
 
 
 def _incomplete(reason: str) -> BridgeError:

@@ -14,14 +14,19 @@ import msgspec
 from lsp_client.dialects.base import Dialect, LoadTarget
 from lsp_client.errors import INVALID_PARAMS, ProtocolViolation, ResponseError
 from lsp_client.loading import LoadWatch
-from lsp_client.messages import ConfigurationParams, decode
+from lsp_client.messages import (
+    ConfigurationParams,
+    DiagnosticRegistration,
+    RegistrationParams,
+    decode,
+    is_null,
+)
 from lsp_client.uris import path_to_uri
 
 logger = logging.getLogger(__name__)
 
 QUIETLY_ANSWERED: Final = frozenset(
     {
-        "client/registerCapability",
         "client/unregisterCapability",
         "window/workDoneProgress/create",
         "window/showMessageRequest",
@@ -56,6 +61,9 @@ class Incoming:
                 return [{"uri": path_to_uri(self._target.root), "name": self._target.root.name}]
             case "workspace/applyEdit":
                 return {"applied": False, "failureReason": "This client applies no edits on request."}
+            case "client/registerCapability":
+                self._watch.diagnostic_sources |= _diagnostic_sources(params)
+                return None
             case "workspace/attachDebugger":
                 return {"didAttach": False}
             case _ if method in QUIETLY_ANSWERED:
@@ -75,3 +83,17 @@ class Incoming:
         except ProtocolViolation as error:
             raise ResponseError("workspace/configuration", INVALID_PARAMS, error.detail) from error
         return [self._dialect.configuration(item.section or "", self._target) for item in items]
+
+
+def _diagnostic_sources(params: msgspec.Raw) -> set[str]:
+    """The kinds of diagnostics that a registration names; odd registrations name none."""
+    try:
+        registered = decode(params, RegistrationParams).registrations
+        options = [
+            decode(item.register_options, DiagnosticRegistration)
+            for item in registered
+            if item.method == "textDocument/diagnostic" and not is_null(item.register_options)
+        ]
+    except ProtocolViolation:
+        return set()
+    return {option.identifier for option in options if option.identifier is not None}

@@ -31,6 +31,8 @@ class LoadWatch:
         self.failure: str | None = None
         self.version: str | None = None
         """What the server calls its version in its log, when it does."""
+        self.diagnostic_sources: set[str] = set()
+        """The names under which the server has registered kinds of diagnostics that can be asked for one by one."""
         self.activity = 0
         """Grows with every sign of a load going on, so that silence can be told from work."""
         self.on_progress: Callable[[float | None, str], None] | None = None

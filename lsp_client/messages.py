@@ -302,6 +302,12 @@ class Registration(Struct, frozen=True, rename="camel"):
     register_options: Raw = ABSENT
 
 
+class DiagnosticRegistration(Struct, frozen=True):
+    """The options of a registration for ``textDocument/diagnostic``."""
+
+    identifier: str | None = None
+
+
 class RegistrationParams(Struct, frozen=True):
     """``client/registerCapability``."""
 

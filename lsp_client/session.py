@@ -73,6 +73,9 @@ HOST_LINES: Final = 10
 STDERR_MAY_BE_CUT: Final = STDERR_TAIL_BYTES // 2
 """Characters of stderr from which on its beginning may be missing; the choice of a framework is said early."""
 
+WHOLE: Final = (None,)
+"""All kinds of diagnostics in one answer."""
+
 CLIENT_NAME: Final = "roslyn-bridge"
 
 _NO_RUNTIME: Final = re.compile(
@@ -300,29 +303,51 @@ class Session:
         Where it must be open for that and is not, it is opened meanwhile with its text on disk.  Raises NotSupported,
         DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
         """
+        return await self._diagnostics(path, project, WHOLE)
+
+    async def compiler_diagnostics(
+        self, path: Path, *, project: ProjectChoice | None = None
+    ) -> tuple[Diagnostic, ...]:
+        """What the compiler finds in a document, and where the server cannot tell that apart, all diagnostics.
+
+        Without analyzers Roslyn answers ten times faster.  It answers with nothing about a kind of diagnostics that it
+        does not know, so kinds are asked for only when it has registered them.  Raises what ``diagnostics`` raises.
+        """
+        kinds = self.dialect.compiler_sources
+        known = bool(kinds) and self.watch.diagnostic_sources.issuperset(kinds)
+        return await self._diagnostics(path, project, kinds if known else WHOLE)
+
+    async def _diagnostics(
+        self, path: Path, project: ProjectChoice | None, sources: Sequence[str | None]
+    ) -> tuple[Diagnostic, ...]:
         if not self.dialect.has_diagnostics:
             raise NotSupported("diagnostics", self.server_name)
         if not self.dialect.diagnostics_need_open_document or self.is_open(path):
-            return await self._pulled(path, project)
+            return await self._pulled(path, project, sources)
         text = self._read_text(path)
         if text is None:
             raise DocumentNotSeen(path, self.server_name)
         async with self.looking_at({path: text}):
-            return await self._pulled(path, project)
+            return await self._pulled(path, project, sources)
 
-    async def _pulled(self, path: Path, project: ProjectChoice | None) -> tuple[Diagnostic, ...]:
+    async def _pulled(
+        self, path: Path, project: ProjectChoice | None, sources: Sequence[str | None]
+    ) -> tuple[Diagnostic, ...]:
         self._require_loaded(path, project)
         meant = await self.dialect.identify(self, path, project)
-        raw = await self.ask("textDocument/diagnostic", {"textDocument": meant})
-        report = decode_optional(raw, DiagnosticReport)
-        items = () if report is None else tuple(report.items or ())
+        items: list[Diagnostic] = []
+        for source in sources:
+            which = {} if source is None else {"identifier": source}
+            raw = await self.ask("textDocument/diagnostic", {"textDocument": meant, **which})
+            report = decode_optional(raw, DiagnosticReport)
+            items += () if report is None else report.items or ()
         if (
             not items
             and not await self.dialect.knows(self, path)
             and not self._mirror.is_staged_creation(path)
         ):
             raise DocumentNotSeen(path, self.server_name)
-        return items
+        return tuple(items)
 
     async def list_actions(
         self,

@@ -101,7 +101,7 @@ class DocumentDiff(Data):
 
 
 class DiagnosticsChange(Data):
-    """What the staged changes do to the errors in the changed documents; other documents are not looked at."""
+    """What the staged changes do to the compiler's errors in the changed documents; others are not looked at."""
 
     new_errors: Given[Page[DocumentError]] = Field(description="Places are those of the staged text.")
     fixed_errors: Given[Page[DocumentError]] = Field(description="Places are those of the text on disk.")

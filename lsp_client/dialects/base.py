@@ -287,6 +287,10 @@ class Dialect(Protocol):
         """Whether asking for diagnostics makes sense."""
 
     @property
+    def compiler_sources(self) -> tuple[str, ...]:
+        """The kinds of diagnostics that together are the compiler's own; empty where they cannot be told apart."""
+
+    @property
     def notifications(self) -> frozenset[str]:
         """The closed list of notifications that this server survives."""
 

@@ -177,6 +177,7 @@ class RoslynDialect:
     limits: tuple[str, ...] = ("a created file joins its project only once it is on disk",)
     syntax_only: bool = False
     has_diagnostics: bool = True
+    compiler_sources: tuple[str, ...] = ("syntax", "DocumentCompilerSemantic")
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS | {
         "solution/open",
         "project/open",

@@ -486,6 +486,25 @@ async def test_the_diagnostics_of_a_closed_document_are_those_of_the_disk_and_le
             await session.diagnostics(at(tmp_path, "Missing.cs"))
 
 
+@pytest.mark.parametrize(
+    ("mode", "sources", "asked"),
+    [
+        ("roslyn", ["syntax", "DocumentCompilerSemantic", "enc"], ["syntax", "DocumentCompilerSemantic"]),
+        ("roslyn", ["DocumentCompilerSemantic"], ["T1"]),
+        ("roslyn", [], ["T1"]),
+        ("csharp-ls", [], ["T1"]),
+    ],
+    ids=["both registered", "one registered", "none registered", "csharp-ls"],
+)
+async def test_the_compilers_diagnostics_are_asked_for_alone_where_the_server_has_named_them(
+    tmp_path: Path, mode: str, sources: list[str], asked: list[str]
+) -> None:
+    """Asked for a kind that it does not know, Roslyn would answer "none"."""
+    async with session_of(tmp_path, mode, sources=sources) as session:
+        found = await session.compiler_diagnostics(at(tmp_path, "One.cs"))
+        assert [item.id for item in found] == asked
+
+
 async def test_a_staged_creation_may_have_no_actions_although_it_is_no_member_yet(tmp_path: Path) -> None:
     async with session_of(tmp_path, "roslyn") as session:
         new = at(tmp_path, "New.cs")

@@ -17,6 +17,7 @@ Settings (a JSON object):
 ``refuse``     methods that are answered with an error
 ``deaf``       methods that are not answered at all
 ``crash_on_files``  die at the first file event
+``sources``    names of kinds of diagnostics to register; asked for another kind it answers with nothing
 ``actions``    the answer to ``textDocument/codeAction``
 ``load_file``  a path: when it exists, its text is the ``load``
 ``stderr``     text for stderr
@@ -179,7 +180,21 @@ class Server:
 
     def initialized(self, params: Json) -> None:
         if self.strict:
-            self.ask("client/registerCapability", {"registrations": []})
+            sources = self.settings.get("sources", [])
+            registrations = [
+                {
+                    "id": str(source),
+                    "method": "textDocument/diagnostic",
+                    "registerOptions": {"identifier": source},
+                }
+                for source in (sources if isinstance(sources, list) else [])
+            ]
+            odd = {
+                "id": "odd",
+                "method": "workspace/didChangeWatchedFiles",
+                "registerOptions": {"watchers": []},
+            }
+            self.ask("client/registerCapability", {"registrations": [*registrations, odd]})
             sections = [
                 "csharp|code_lens.dotnet_enable_references_code_lens",
                 "projects.dotnet_enable_automatic_restore",
@@ -342,10 +357,13 @@ class Server:
         uri = self.uri_of(params)
         if self.strict and uri not in self.open:
             return {"kind": "full", "items": []}
+        kind, sources = params.get("identifier"), self.settings.get("sources", [])
+        if kind is not None and kind not in (sources if isinstance(sources, list) else []):
+            return {"kind": "full", "items": []}
         place = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
         return {
             "kind": "full",
-            "items": [{"range": place, "message": self.sees(uri), "code": "T1", "severity": 2}],
+            "items": [{"range": place, "message": self.sees(uri), "code": kind or "T1", "severity": 2}],
         }
 
     def on_textDocument_codeAction(self, params: Json) -> object:
