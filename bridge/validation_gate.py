@@ -56,15 +56,18 @@ async def _require_unchanged(workspace: Workspace) -> None:
 
 
 def _require_members(workspace: Workspace, changes: Sequence[FileChange]) -> None:
-    """Refuses where documents may depend on a new file that the server does not compile yet."""
-    if workspace.request.launch.dialect.created_files_become_members:
-        return
-    created = [
+    """Refuses where a changed file is, or may be, something else to the server than to the build."""
+    structure = workspace.structure
+    strangers = [
         change.path
         for change in changes
-        if change.kind == "Added" and workspace.structure.owner_of(change.path) is not None
+        if not structure.documents_at(change.path)
+        and (change.kind != "Added" or structure.owner_of(change.path) is None)
     ]
-    if created:
+    if strangers:
+        raise _incomplete(f"No loaded project holds {named(workspace, strangers)}.")
+    created = [change.path for change in changes if change.kind == "Added"]
+    if created and not workspace.request.launch.dialect.created_files_become_members:
         raise _incomplete(
             "The server does not see new files as members of their project before a commit "
             f"({named(workspace, created)})."
@@ -97,7 +100,7 @@ async def _new_errors(
     documents = {
         d.path for project in projects for d in project.documents if not is_deleted(physical(d.path))
     }
-    documents |= {c.path for c in changes if c.kind == "Added" and workspace.structure.owner_of(c.path)}
+    documents |= {change.path for change in changes if change.kind == "Added"}
     staged = _whole(workspace, await look_at_staged(workspace, sorted(documents)))
     if not staged:
         return ()

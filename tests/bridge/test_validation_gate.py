@@ -133,6 +133,17 @@ async def test_a_new_file_that_is_no_member_yet_leaves_the_question_open(
 
 
 @pytest.mark.anyio
+async def test_a_file_of_no_loaded_project_leaves_the_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gated(tmp_path, monkeypatch) as (made, _):
+        await stage_texts(made, {"Elsewhere/Nut.cs": "class Nut { }\n"})
+        refusal = await refused_commit(made)
+        assert refusal.code == "CompilerValidationIncomplete"
+        assert "Elsewhere/Nut.cs" in refusal.message
+
+
+@pytest.mark.anyio
 async def test_a_document_that_the_server_does_not_know_leaves_the_question_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
