@@ -117,6 +117,26 @@ PROMISES: Mapping[str, tuple[str, str]] = {
     "preview.move": ("commit 7", "A move is Deleted and Added, linked both ways."),
     "preview.conflicted": ("behaviour 3, commit 7", "A preview works in a conflicted transaction."),
     "preview.still": ("commit 7", "A preview asks the server nothing and moves nothing."),
+    "preview.errors": (
+        "issue 4, commit 7",
+        "A preview tells errors made and mended against the disk, or why it cannot; never an error.",
+    ),
+    "preview.unreliable": (
+        "commit 7",
+        "What depends on a file that the server takes for no member is marked, never silently wrong.",
+    ),
+    "preview.patch": (
+        "commit 7",
+        "A patch of bytes is given on demand, and tools make of it what the commit makes.",
+    ),
+    "commit.validation": (
+        "issue 4, commit 7",
+        "The gate covers changed projects and dependants; moved errors are not new, one more is.",
+    ),
+    "commit.validation-incomplete": (
+        "behaviour 17, commit 7",
+        "What cannot be validated is refused, and a server without diagnostics cannot validate.",
+    ),
     "commit.nothing": (
         "behaviour 16.3",
         "At revision 0 a commit says committed: false and leaves the transaction open.",

@@ -12,6 +12,7 @@ from schemas.wire import Page
 from tests.bridge.agent import Scene, opened
 from tests.bridge.played_compiler import compiled
 from tests.bridge.played_server import Offer, insert, rename
+from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import replaced, stage_texts
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +33,7 @@ def places(page: Page[DocumentError]) -> list[tuple[str, int, int]]:
     return [(error.path, error.line, error.column) for error in page.items]
 
 
+@keeps("preview.errors")
 async def test_a_new_error_and_a_fixed_one_are_told_with_their_places(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +55,7 @@ async def test_a_new_error_and_a_fixed_one_are_told_with_their_places(
         assert places(change.fixed_errors) == [(APPLE, 1, 26)]
 
 
+@keeps("preview.errors")
 async def test_an_error_that_only_moved_is_not_new_and_one_more_of_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +85,7 @@ async def test_an_error_that_moves_to_another_changed_document_is_not_new(
         assert change.document_count == 2
 
 
+@keeps("preview.errors")
 async def test_the_baseline_of_a_document_is_the_disk_also_when_an_earlier_revision_broke_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +104,7 @@ async def test_the_baseline_of_a_document_is_the_disk_also_when_an_earlier_revis
         assert made.server.open[made.file(PEAR)] == "class Quince { }\n"
 
 
+@keeps("preview.errors", "preview.still")
 async def test_undo_and_redo_bring_back_what_each_revision_was_said_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +126,7 @@ async def test_undo_and_redo_bring_back_what_each_revision_was_said_to_do(
         assert len(places((await change_of(made)).new_errors)) == 2
 
 
+@keeps("preview.unreliable")
 async def test_a_created_file_that_the_server_takes_for_no_member_makes_the_answer_unreliable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +166,7 @@ async def test_the_errors_of_a_deleted_or_moved_file_go_with_it(
         assert change.unreliable is not None, "the moved file is no member yet"
 
 
+@keeps("preview.unreliable")
 async def test_a_document_that_the_server_does_not_know_is_named_and_not_counted_as_clean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,6 +187,7 @@ async def test_a_document_that_the_server_does_not_know_is_named_and_not_counted
         assert PEAR in (data.diagnostics_unavailable or "")
 
 
+@keeps("preview.errors")
 async def test_a_server_that_dies_under_the_look_costs_no_stage_and_the_preview_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +235,7 @@ async def test_a_failing_answer_about_one_document_leaves_the_others(
         assert compiler.pulled_names
 
 
+@keeps("preview.conflicted")
 async def test_a_conflicted_transaction_is_previewed_with_its_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +261,7 @@ async def test_a_change_of_too_many_documents_is_staged_without_looking_and_that
         assert "Pear.cs" not in compiler.pulled_names
 
 
+@keeps("preview.errors")
 async def test_a_server_without_diagnostics_says_so(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         await made.agent.start()

@@ -10,6 +10,7 @@ import pytest
 
 from tests.bridge.agent import APPLE as APPLE_TEXT
 from tests.bridge.agent import Scene, opened
+from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import stage_texts
 
 pytestmark = pytest.mark.anyio
@@ -41,6 +42,7 @@ async def applied_and_committed(made: Scene, patch: bytes) -> None:
     assert sources(copy) == sources(made.root)
 
 
+@keeps("preview.patch")
 async def test_a_patch_is_given_on_demand_and_makes_what_the_commit_makes(tmp_path: Path) -> None:
     async with opened(tmp_path, line_endings="keep") as made:
         await made.agent.start()
@@ -58,6 +60,7 @@ async def test_a_patch_is_given_on_demand_and_makes_what_the_commit_makes(tmp_pa
         await applied_and_committed(made, data)
 
 
+@keeps("preview.patch")
 async def test_a_patch_that_is_no_utf_8_comes_in_base64(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         made.file(PEAR).write_bytes(b"\xff\xfe" + "class Pear { }\r\n".encode("utf-16-le"))

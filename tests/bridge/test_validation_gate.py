@@ -13,6 +13,7 @@ from schemas.envelope import Failure
 from schemas.locations import DocumentError
 from tests.bridge.agent import Refusal, Scene, opened
 from tests.bridge.played_compiler import PlayedCompiler, compiled
+from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import stage_texts
 
 APPLE, PEAR, PROGRAM = "Core/Apple.cs", "Core/Pear.cs", "App/Program.cs"
@@ -46,6 +47,7 @@ async def shown_diagnostics(made: Scene) -> tuple[DocumentError, ...]:
     return Failure.model_validate(answer.envelope).error.diagnostics or ()
 
 
+@keeps("commit.validation")
 @pytest.mark.anyio
 async def test_a_commit_that_brings_an_error_is_refused_with_it_and_can_be_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -62,6 +64,7 @@ async def test_a_commit_that_brings_an_error_is_refused_with_it_and_can_be_mende
         assert made.file(APPLE).read_text(encoding="utf-8") == "class Apple { } // whole\n"
 
 
+@keeps("commit.validation")
 @pytest.mark.anyio
 async def test_an_error_in_a_document_of_a_dependant_that_nobody_touched_is_new_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -74,6 +77,7 @@ async def test_an_error_in_a_document_of_a_dependant_that_nobody_touched_is_new_
         assert error.path == PROGRAM
 
 
+@keeps("commit.validation")
 @pytest.mark.anyio
 async def test_errors_that_were_there_are_allowed_also_when_they_move(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -84,6 +88,7 @@ async def test_errors_that_were_there_are_allowed_also_when_they_move(
         assert (await made.agent.commit()).committed
 
 
+@keeps("commit.validation")
 @pytest.mark.anyio
 async def test_one_more_occurrence_of_an_old_error_is_new(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,6 +123,7 @@ async def test_what_analyzers_find_is_no_error_of_the_compiler(
         assert (await made.agent.commit()).committed
 
 
+@keeps("commit.validation-incomplete")
 @pytest.mark.anyio
 async def test_a_new_file_that_is_no_member_yet_leaves_the_question_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -143,6 +149,7 @@ async def test_a_file_of_no_loaded_project_leaves_the_question_open(
         assert "Elsewhere/Nut.cs" in refusal.message
 
 
+@keeps("commit.validation-incomplete")
 @pytest.mark.anyio
 async def test_a_document_that_the_server_does_not_know_leaves_the_question_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -155,6 +162,7 @@ async def test_a_document_that_the_server_does_not_know_leaves_the_question_open
         assert PEAR in refusal.message
 
 
+@keeps("commit.validation-incomplete")
 @pytest.mark.anyio
 async def test_a_server_without_diagnostics_cannot_validate(tmp_path: Path) -> None:
     async with opened(tmp_path, commit_validation="no-new-compiler-errors") as made:
