@@ -64,6 +64,7 @@ from transactions.records import (
     made_records,
     state_name,
 )
+from transactions.recovery import blocks, pending
 from transactions.system import SYSTEM, System
 
 PUBLISHING_ATTEMPTS = 2
@@ -85,6 +86,12 @@ class FileJournal:
     def begin(self, commit_id: str, root: Path) -> CommitRecord:
         """Opens a record. Raises CommitUnrecordable, RecoveryPending (an unfinished commit is in the way), OSError."""
         self.lock.require_held()
+        for item in pending(self.state_directory, system=self.system):
+            if blocks(item, root):
+                raise RecoveryPending(
+                    f"The commit {item.commit_id} is unfinished and must be recovered first. {item.message}",
+                    item.paths,
+                )
         with Places(self.system, root) as places:
             found = markers(places)
             if found:
@@ -231,7 +238,10 @@ def _packing(places: Places, plan: CommitPlan, packed: list[PackedOriginal]) -> 
         if entry.original is None:
             continue
         path = places.path(entry.directory, entry.name)
-        descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
+        try:
+            descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
+        except FileNotFoundError as error:
+            raise CommitConflict(f"{path} was removed by somebody else.", [path]) from error
         try:
             status = places.system.fstat(descriptor)
             _require_fits(status.st_size, ORIGINAL_MAX_BYTES, f"the original of {path}")

@@ -71,12 +71,9 @@ def commit_lock(root: Path, *, wait: float = 0.0, system: System = SYSTEM) -> It
 
 def _roots(root: Path) -> list[Path]:
     """The root and the top of the git work tree that it lies in, if any, in path order (the outer one first)."""
-    for above in root.parents:
-        if (root / ".git").exists():
-            break
-        if (above / ".git").exists():
-            return [above, root]
-    return [root]
+    tops = (above for above in (root, *root.parents) if os.path.lexists(above / ".git"))
+    top = next(tops, root)
+    return [root] if top == root else [top, root]
 
 
 class _Hold:

@@ -194,12 +194,10 @@ def _devices_today(manifest: Manifest, places: Places) -> Mapping[int, int]:
 
 
 def _existing(places: Places, directory: Directory) -> Directory:
-    while directory:
-        try:
-            places.descriptor(directory)
-            break
-        except FileNotFoundError:
-            directory = directory[:-1]
+    """As much of a directory's path as still leads somewhere without a link."""
+    for length in range(1, len(directory) + 1):
+        if not places.is_directory(directory[: length - 1], directory[length - 1]):
+            return directory[: length - 1]
     return directory
 
 

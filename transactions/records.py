@@ -99,12 +99,15 @@ class Records:
     def create(self, commit_id: str) -> None:
         """Makes an empty record and puts it on the disk. Raises OSError."""
         self._make_folder(RECOVERY)
+        self._places.sync(())  # also when it was there: who made it may have died before this
         self._make_folder((*RECOVERY, commit_id))
 
     def draft(self, commit_id: str, name: str, pieces: Iterable[bytes]) -> Draft:
         """Writes and syncs a file that is to be published under `name`. Raises OSError."""
         system = self._places.system
-        draft = Draft(commit_id, name, f"{_DRAFT}{secrets.token_hex(4)}-{name}")  # a crash may have left others
+        draft = Draft(
+            commit_id, name, f"{_DRAFT}{secrets.token_hex(4)}-{name}"
+        )  # a crash may have left others
         descriptor = system.open_new(draft.draft_name, self._folder(commit_id), PRIVATE_FILE)
         try:
             for piece in pieces:
@@ -355,7 +358,7 @@ def _require_private(status: os.stat_result, path: Path) -> None:
 
 
 def _reason(path: Path, error: OSError) -> str:
-    if path.is_symlink():
+    if os.path.islink(path):  # noqa: PTH114  # tells of no link where the path itself is impossible
         return "is a link, which is not followed"
     return f"cannot be used: {error.strerror or error}"
 

@@ -123,7 +123,7 @@ def blocks(item: RecoveryItem, root: Path) -> bool:
 def foreign_marker(root: Path, state_directory: Path, *, system: System = SYSTEM) -> Marker | None:
     """A marker of an unfinished commit under `root` whose record is not ours; None also while its commit goes on.
 
-    Raises OSError when the root cannot be looked at, CommitLockFailed, CommitUnrecordable.
+    Raises OSError when the root cannot be looked at, CommitUnrecordable.
     """
     known: set[str] = set()
     with existing_records(state_directory, system) as records:
@@ -133,9 +133,13 @@ def foreign_marker(root: Path, state_directory: Path, *, system: System = SYSTEM
         foreign = [marker for marker in markers(places) if marker.commit_id not in known]
         if not foreign:
             return None
-        with suppress(WorkspaceBusy), commit_lock(places.root, system=system):
-            return next((marker for marker in markers(places) if marker.commit_id not in known), None)
-    return None
+        try:
+            with commit_lock(places.root, system=system):
+                return next((marker for marker in markers(places) if marker.commit_id not in known), None)
+        except WorkspaceBusy:
+            return None
+        except CommitLockFailed:  # nothing can be committed here, so nothing is going on either
+            return foreign[0]
 
 
 def _ids(records: Records) -> tuple[str, ...]:
