@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from bridge.frontends.recover import recover
 from bridge.options import Options, environment_name, option_names, read_options
 
 DISTRIBUTION = "roslyn-bridge"
@@ -189,3 +190,6 @@ def doctor(**given: str | None) -> None:
     from bridge.frontends.doctor import examine  # noqa: PLC0415  # rich and discovery are for people only
 
     sys.exit(examine(read_options(given), os.environ, Path.home(), version()))
+
+
+main.add_command(recover)

@@ -148,6 +148,38 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "A target that changed since staging is never overwritten.",
     ),
     "rollback.writes-nothing": ("behaviour 3", "Rolling back writes nothing: all bytes stay."),
+    "commit.one-at-a-time": (
+        "behaviour 9, issue 4",
+        "Of two bridges that commit at once, the second one sees the first one's change as a conflict.",
+    ),
+    "commit.disk-full": (
+        "issue 4, Must show",
+        "A full disk refuses the commit; tree and transaction stay, and it is committed when there is room.",
+    ),
+    # crashes
+    "recovery.start": ("commit 5", "What a crash left is completed or taken back when a bridge starts."),
+    "recovery.background": (
+        "commit 5",
+        "The start waits for no recovery; workspace tools wait a bounded time.",
+    ),
+    "recovery.pending": (
+        "commit 5, behaviour 6",
+        "An unfinished commit is RecoveryPending for the roots that overlap its own, and for no other.",
+    ),
+    "recovery.status": ("issue 4, 2", "server-status tells what is unfinished."),
+    "recovery.state-directory": (
+        "issue 4, Bad input",
+        "A state directory that cannot be used is refused with a sentence, and nothing is written.",
+    ),
+    "recovery.way-out": ("issue 4, 2", "A person can list, explain, resolve, export and discard."),
+    # several bridges
+    "instances.told": (
+        "behaviour 9",
+        "Bridges on one workspace see each other, as a warning and in the status.",
+    ),
+    "instances.stale": ("behaviour 9", "The status file of a dead bridge is removed by the next one."),
+    "instances.advice": ("behaviour 9", "Nothing about other bridges ever refuses a call."),
+    "instances.tidy": ("issue 4, 5", "Closing leaves nothing of ours; what is there is hidden from git."),
     "bytes.kept": (
         "issue 4, Must show",
         "Bytes nobody edited stay: BOMs, encodings, line ends, missing last line ends.",

@@ -1,0 +1,288 @@
+"""``roslyn-bridge recover`` as a person runs it: a process of its own, its words and its exit codes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.bridge.interrupted import interrupt
+from tests.bridge.promises import keeps
+from tests.transactions.worlds import Picture, picture, write
+
+WAIT = 60.0
+
+FILES = {
+    "Shop.slnx": b"<Solution />",
+    "Core/Apple.cs": b"apple\n",
+    "Core/Pear.cs": b"pear\n",
+    "Core/Old.cs": b"old\n",
+}
+STEPS = {
+    "Core/Apple.cs": "apple, new\n",
+    "Core/Pear.cs": "pear, new\n",
+    "Core/Old.cs": None,
+    "Core/Fresh.cs": "fresh\n",
+}
+STRANGER = b"somebody else's\n"
+
+
+@dataclass(frozen=True)
+class World:
+    """A workspace with an interrupted commit."""
+
+    root: Path
+    state: Path
+    before: Picture
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """One command; its outcome."""
+        return subprocess.run(
+            [sys.executable, "-m", "bridge", "recover", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            timeout=WAIT,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "ROSLYN_BRIDGE_STATE_DIRECTORY": str(self.state)},
+        )
+
+    def tree(self) -> Picture:
+        """All but our own folder."""
+        return {name: entry for name, entry in picture(self.root).items() if not name.startswith(".vs")}
+
+    def bytes_of(self, name: str) -> bytes:
+        return (self.root / name).read_bytes()
+
+    @property
+    def commit_id(self) -> str:
+        (record,) = (self.state / "roslyn-bridge/recovery").iterdir()
+        return record.name
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Killed after both replaced files had their new contents."""
+    root = tmp_path / "Läden & mehr"
+    write(root, FILES)
+    made = World(root, tmp_path / "state", picture(root))
+    interrupt(root, made.state, STEPS, loaded=root / "Shop.slnx", nth=1)
+    assert made.tree() != made.before
+    return made
+
+
+@pytest.fixture
+def conflict(world: World) -> World:
+    """The same, and somebody wrote to one of them; the recovery put the rest back."""
+    (world.root / "Core/Apple.cs").write_bytes(STRANGER)
+    assert world.run("run").returncode == 1
+    assert world.bytes_of("Core/Pear.cs") == b"pear\n"
+    return world
+
+
+@keeps("recovery.way-out")
+def test_with_nothing_unfinished_it_says_so_and_succeeds(tmp_path: Path) -> None:
+    ran = World(tmp_path, tmp_path / "no state", {}).run()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "Nothing is unfinished.\n", "")
+
+
+@keeps("recovery.way-out")
+@pytest.mark.parametrize("arguments", [(), ("list",)])
+def test_the_list_names_the_commit_and_its_workspace_and_changes_nothing(
+    world: World, arguments: tuple[str, ...]
+) -> None:
+    before = picture(world.root.parent)
+    ran = world.run(*arguments)
+    assert ran.returncode == 1
+    for expected in (
+        "1 commit is unfinished",
+        world.commit_id[:8],
+        "Applying",
+        str(world.root / "Shop.slnx"),
+        "explain",
+    ):
+        assert expected in ran.stdout
+    assert picture(world.root.parent) == before
+
+
+@keeps("recovery.way-out")
+def test_run_does_what_a_bridge_does_at_its_start(world: World) -> None:
+    ran = world.run("run")
+    assert ran.returncode == 0, ran.stderr
+    assert "1 commit is recovered." in ran.stdout
+    assert "Nothing is unfinished." in ran.stdout
+    assert picture(world.root) == world.before
+
+
+@keeps("recovery.way-out")
+def test_explain_shows_each_file_and_every_way_out(conflict: World) -> None:
+    ran = conflict.run("explain", conflict.commit_id[:6])
+    assert ran.returncode == 1
+    assert "RecoveryConflict" in ran.stdout
+    assert "* changed  Core/Apple.cs: somebody else's" in ran.stdout
+    assert "changed  Core/Pear.cs: as before the commit" in ran.stdout
+    assert "deleted  Core/Old.cs: as before the commit" in ran.stdout
+    assert "created  Core/Fresh.cs: not there, as before the commit" in ran.stdout
+    for way in ("--keep-disk", "--take-before", "--take-after", "export", "discard"):
+        assert way in ran.stdout
+
+
+@keeps("recovery.way-out")
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [("--keep-disk", STRANGER), ("--take-before", b"apple\n")],
+)
+def test_a_person_decides_and_the_record_is_over(conflict: World, choice: str, expected: bytes) -> None:
+    ran = conflict.run("resolve", conflict.commit_id, choice)
+    assert ran.returncode == 0, ran.stderr
+    assert conflict.bytes_of("Core/Apple.cs") == expected
+    assert conflict.bytes_of("Core/Pear.cs") == b"pear\n"
+    assert conflict.run().returncode == 0
+    assert not (conflict.root / ".vs").exists()
+
+
+@keeps("recovery.way-out")
+def test_what_the_commit_wanted_is_taken_where_it_is_still_at_hand(world: World) -> None:
+    (world.root / "Core/Old.cs").write_bytes(STRANGER)  # the commit had deleted it
+    assert world.run("run").returncode == 1
+    ran = world.run("resolve", world.commit_id, "--take-after")
+    assert ran.returncode == 0, ran.stderr
+    assert not (world.root / "Core/Old.cs").exists()
+    assert world.run().returncode == 0
+
+
+@keeps("recovery.way-out")
+def test_what_is_not_at_hand_any_more_is_refused_and_nothing_changes(conflict: World) -> None:
+    before = conflict.tree()
+    ran = conflict.run("resolve", conflict.commit_id, "--take-after")
+    assert ran.returncode == 3
+    assert "no longer at hand" in ran.stderr
+    assert conflict.tree() == before
+    assert conflict.run("resolve", conflict.commit_id, "--keep-disk").returncode == 0
+
+
+@keeps("recovery.way-out")
+def test_files_are_decided_one_by_one_named_from_the_root_or_in_full(world: World) -> None:
+    for name in ("Core/Apple.cs", "Core/Pear.cs"):
+        (world.root / name).write_bytes(STRANGER)
+    assert world.run("run").returncode == 1
+    first = world.run("resolve", world.commit_id, "Core/Apple.cs", "--take-before")
+    assert first.returncode == 1
+    assert "Core/Pear.cs" in first.stdout
+    assert world.bytes_of("Core/Apple.cs") == b"apple\n"
+    second = world.run("resolve", world.commit_id, world.root / "Core/Pear.cs", "--keep-disk")
+    assert second.returncode == 0, second.stderr
+    assert world.bytes_of("Core/Pear.cs") == STRANGER
+
+
+@keeps("recovery.way-out")
+def test_a_record_is_forgotten_only_after_it_was_copied_out(conflict: World, tmp_path: Path) -> None:
+    refused = conflict.run("discard", conflict.commit_id)
+    assert refused.returncode == 3
+    assert "xport" in refused.stderr
+    copied = conflict.run("export", conflict.commit_id, tmp_path / "copy")
+    assert copied.returncode == 1, copied.stderr
+    assert (tmp_path / "copy/before/Core/Apple.cs").read_bytes() == b"apple\n"
+    assert (tmp_path / "copy/before/Core/Old.cs").read_bytes() == b"old\n"
+    before = conflict.tree()
+    gone = conflict.run("discard", conflict.commit_id)
+    assert gone.returncode == 0, gone.stderr
+    assert conflict.tree() == before
+    assert conflict.run().returncode == 0
+
+
+@keeps("recovery.way-out")
+def test_a_moved_workspace_is_recovered_where_it_is_now(world: World, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    world.root.rename(moved)
+    ran = world.run("run")
+    assert ran.returncode == 1
+    assert "no longer at" in ran.stdout
+    assert "--root" in world.run("explain", world.commit_id).stdout
+    ran = world.run("--root", moved)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert {
+        name: entry for name, entry in picture(moved).items() if not name.startswith(".vs")
+    } == world.before
+
+
+@keeps("recovery.way-out")
+def test_the_marker_of_another_state_directory_is_shown_and_can_be_taken_away(
+    world: World, tmp_path: Path
+) -> None:
+    other = World(world.root, tmp_path / "another state", world.before)
+    ran = other.run("list", "--root", world.root)
+    assert ran.returncode == 1
+    assert world.commit_id in ran.stdout
+    assert "another state directory" in ran.stdout
+    assert other.run("discard", world.commit_id, "--marker").returncode == 3, "without --root"
+    assert other.run("discard", world.commit_id, "--marker", "--root", world.root).returncode == 0
+    assert other.run("list", "--root", world.root).returncode == 0
+
+
+@keeps("recovery.way-out")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("explain", "ffffffff"), 3, "No unfinished commit begins with"),
+        (("explain",), 2, "Missing argument"),
+        (("resolve", "ffffffff"), 2, "--keep-disk, --take-before or --take-after"),
+        (("run", "--root", "/no/such/place"), 2, "does not exist"),
+        (("list", "--state-directory", "relative"), 2, "absolute"),
+        (("unheard-of",), 2, "No such command"),
+    ],
+)
+def test_a_wrong_command_line_is_told_by_its_exit_code_and_a_sentence(
+    world: World, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    ran = world.run(*arguments)
+    assert (ran.returncode, "Traceback" in ran.stderr) == (code, False)
+    assert words in ran.stderr
+
+
+@keeps("recovery.way-out")
+def test_what_is_not_to_be_decided_is_refused_by_name(conflict: World) -> None:
+    ran = conflict.run("resolve", conflict.commit_id, "Core/Pear.cs", "--keep-disk")
+    assert ran.returncode == 3
+    assert "Core/Pear.cs" in ran.stderr
+
+
+@keeps("recovery.way-out")
+def test_a_state_directory_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/roslyn-bridge").symlink_to(tmp_path)
+    ran = World(tmp_path, tmp_path / "state", {}).run()
+    assert ran.returncode == 3
+    assert "is a link" in ran.stderr
+
+
+@keeps("recovery.way-out")
+def test_a_record_of_a_newer_bridge_is_left_alone_and_said_to_be(world: World) -> None:
+    (manifest,) = (world.state / "roslyn-bridge/recovery").glob("*/manifest")
+    manifest.write_bytes(
+        manifest.read_bytes().replace(b"roslyn-bridge-record 1 ", b"roslyn-bridge-record 9 ", 1)
+    )
+    before = picture(world.root)
+    ran = world.run("run")
+    assert ran.returncode == 1
+    assert "RecoveryVersionUnsupported" in ran.stdout
+    assert picture(world.root) == before
+
+
+@keeps("recovery.way-out")
+def test_names_that_a_terminal_cannot_show_are_escaped(tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    name = "Core/A\nb\udcff.cs"
+    write(root, {"Core/X.cs": b"x\n", name: b"a\n"})
+    world = World(root, tmp_path / "state", picture(root))
+    interrupt(root, world.state, {name: "b\n", "Core/X.cs": "y\n"}, nth=1)
+    (root / name).write_bytes(STRANGER)
+    ran = world.run("run")
+    assert ran.returncode == 1
+    assert "A\\nb\\udcff.cs" in ran.stdout
+    assert world.run("resolve", world.commit_id, "--take-before").returncode == 0
+    assert picture(root) == world.before

@@ -1,0 +1,250 @@
+"""Commits that were interrupted, and the bridge: it recovers them at its start, and they are in the way until then."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from bridge import recoveries
+from bridge.options import Options
+from bridge.workbench import open_workbench
+from schemas.server import Recovery, ServerStatusData
+from tests.bridge.agent import APPLE, PATIENT, PEAR, Agent, Scene, opened, scene, write_solution
+from tests.bridge.interrupted import interrupt
+from tests.bridge.played_server import playing
+from tests.bridge.promises import keeps
+from tests.transactions.worlds import Picture, picture
+from transactions.recovery import pending, recover
+from transactions.resolving import resolve
+
+pytestmark = pytest.mark.anyio
+
+STEPS = {
+    "Core/Apple.cs": "class New { }\n",
+    "Core/Pear.cs": "class New2 { }\n",
+    "Core/Fresh.cs": "class F { }\n",
+}
+BOUND = 20.0
+
+
+async def unfinished(agent: Agent) -> tuple[Recovery, ...]:
+    found = (await agent.ask(ServerStatusData, "server-status", detail="Standard")).recovery
+    assert found is not None
+    return found
+
+
+@asynccontextmanager
+async def bridge_on(tmp_path: Path, **options: object) -> AsyncIterator[Scene]:
+    """A bridge whose solution was there before it started."""
+    root = tmp_path / "Läden & mehr"
+    with anyio.fail_after(BOUND):
+        async with playing() as server:
+            settings = replace(PATIENT, server_path=server.path, state_directory=tmp_path / "state")
+            async with open_workbench(replace(settings, **options)) as workbench:  # type: ignore[arg-type]  # names of options, checked by dataclasses
+                yield Scene(Agent(workbench), server, root, root / "Shop.slnx")
+
+
+@keeps("recovery.start")
+@pytest.mark.parametrize("call", ["exchange", "move"])
+async def test_what_a_crash_left_is_taken_back_before_the_workspace_opens(tmp_path: Path, call: str) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    before = picture(root)
+    interrupt(root, tmp_path / "state", STEPS, loaded=solution, call=call)
+    assert picture(root) != before
+    async with bridge_on(tmp_path) as made:
+        await made.agent.open(solution)
+        assert (root / "Core/Apple.cs").read_text() == APPLE
+        assert (root / "Core/Pear.cs").read_text() == PEAR
+        assert await unfinished(made.agent) == ()
+    assert picture(root) == before
+
+
+@keeps("recovery.start")
+async def test_what_was_committed_before_the_crash_is_completed(tmp_path: Path) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    interrupt(root, tmp_path / "state", STEPS, call="remove")
+    async with bridge_on(tmp_path) as made:
+        await made.agent.open(solution)
+        assert {name: (root / name).read_text() for name in STEPS} == STEPS
+    assert not (root / ".vs").exists()
+
+
+def without_locks(root: Path) -> Picture:
+    """The tree without what a lock leaves when its holder dies."""
+    return {name: entry for name, entry in picture(root).items() if "/locks" not in name}
+
+
+def conflict(root: Path, state: Path) -> None:
+    """A crash, and then somebody who writes to one of the files that are to be put back."""
+    interrupt(root, state, STEPS, loaded=root / "Shop.slnx", nth=1)
+    (root / "Core/Apple.cs").write_text("class Stranger { }\n")
+
+
+@keeps("recovery.pending", "recovery.status")
+async def test_what_only_a_person_can_decide_blocks_its_own_root_and_no_other(tmp_path: Path) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    conflict(root, tmp_path / "state")
+    async with bridge_on(tmp_path) as made:
+        refusal = await made.agent.refused("workspace-open", path=str(solution))
+        assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
+        assert "roslyn-bridge recover explain" in refusal.message
+        (item,) = await unfinished(made.agent)
+        assert item.commit_id in refusal.message
+        assert (item.state, item.solution_path) == ("RecoveryConflict", str(solution))
+        assert item.message
+        assert (root / "Core/Apple.cs").read_text() == "class Stranger { }\n"
+        assert (root / "Core/Pear.cs").read_text() == PEAR
+        inner = await made.agent.refused("workspace-open", path=str(root / "Core/Core.csproj"))
+        assert inner.code == "RecoveryPending", "below the blocked root"
+        outer = await made.agent.refused("workspace-open", path=str(solution), workspaceRoot=str(tmp_path))
+        assert outer.code == "RecoveryPending", "above the blocked root"
+        await made.agent.open(write_solution(tmp_path / "elsewhere"))
+        await made.agent.start()
+        await made.agent.stage_first("Core/Apple.cs")
+        assert (await made.agent.commit()).committed
+
+
+@keeps("recovery.status")
+async def test_minimal_status_tells_nothing_of_recovery_and_looks_nowhere(tmp_path: Path) -> None:
+    root = tmp_path / "Läden & mehr"
+    write_solution(root)
+    conflict(root, tmp_path / "state")
+    async with bridge_on(tmp_path) as made:
+        status = await made.agent.ask(ServerStatusData, "server-status", detail="Minimal")
+        assert status.recovery is None
+
+
+@keeps("recovery.pending")
+async def test_a_person_who_decides_while_the_bridge_runs_opens_the_way(tmp_path: Path) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    conflict(root, tmp_path / "state")
+    async with bridge_on(tmp_path) as made:
+        assert (await made.agent.refused("workspace-open", path=str(solution))).code == "RecoveryPending"
+        (item,) = pending(tmp_path / "state/roslyn-bridge")
+        await to_thread.run_sync(
+            partial(resolve, tmp_path / "state/roslyn-bridge", item.commit_id, (), "keep-disk")
+        )
+        await made.agent.open(solution)
+        assert await unfinished(made.agent) == ()
+
+
+@keeps("recovery.pending")
+async def test_the_marker_of_a_bridge_with_another_state_directory_blocks_opening(tmp_path: Path) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    interrupt(root, tmp_path / "another state", STEPS)
+    half = without_locks(root)
+    async with bridge_on(tmp_path) as made:
+        refusal = await made.agent.refused("workspace-open", path=str(solution))
+        assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
+        assert "--marker" in refusal.message
+        assert without_locks(root) == half
+        await to_thread.run_sync(recover, tmp_path / "another state/roslyn-bridge")
+        await made.agent.open(solution)
+
+
+@keeps("recovery.pending")
+async def test_a_crash_of_another_bridge_is_recovered_before_our_commit_and_the_commit_stands(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await agent.start()
+        await agent.stage_first("App/Program.cs")
+        # The same state directory, as two bridges of one user have it.
+        await to_thread.run_sync(partial(interrupt, made.root, tmp_path / "state", STEPS))
+        assert (await agent.commit()).committed
+        assert made.file("Core/Apple.cs").read_text() == APPLE
+        assert not made.file("Core/Fresh.cs").exists()
+        assert made.file("App/Program.cs").read_text().startswith("// line")
+        assert not made.file(".vs/roslyn-bridge/pending").exists()
+
+
+@keeps("recovery.pending")
+async def test_a_foreign_marker_that_appears_later_blocks_the_commit_and_the_transaction_stays(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await agent.start()
+        await agent.stage_first("App/Program.cs")
+        marker = made.file(".vs/roslyn-bridge/pending") / ("a" * 32)
+        marker.parent.mkdir(parents=True)
+        marker.write_text("?")
+        refusal = await agent.refused("transaction-commit")
+        assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
+        marker.unlink()
+        assert (await agent.commit()).committed
+
+
+@keeps("recovery.background")
+async def test_the_start_waits_for_no_recovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "Läden & mehr"
+    solution = write_solution(root)
+    interrupt(root, tmp_path / "state", STEPS, loaded=solution)
+    may_recover = anyio.Event()
+
+    def slow_recover(state: Path, **options: object) -> object:
+        anyio.from_thread.run(may_recover.wait)
+        return recover(state, **options)  # type: ignore[arg-type]  # handed on as they came
+
+    monkeypatch.setattr("bridge.recoveries.recover", slow_recover)
+    monkeypatch.setattr("bridge.recoveries.RECOVERY_WAIT", 0.2)
+    async with bridge_on(tmp_path) as made:
+        agent = made.agent
+        assert (await agent.call("server-status", detail="Minimal")).is_error is False
+        while not await unfinished(agent):
+            await anyio.lowlevel.checkpoint()
+        (item,) = await unfinished(agent)
+        assert item.state == "Applying"
+        await agent.open(write_solution(tmp_path / "elsewhere"))
+        refusal = await agent.refused("workspace-open", path=str(solution))
+        assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
+        assert "still being recovered" in refusal.message
+        may_recover.set()
+        monkeypatch.setattr("bridge.recoveries.RECOVERY_WAIT", BOUND)
+        await agent.open(solution)
+        assert (root / "Core/Apple.cs").read_text() == APPLE
+
+
+@keeps("recovery.state-directory")
+@pytest.mark.parametrize("wrong", ["a link", "open to others", "a file"])
+async def test_a_state_directory_that_cannot_be_trusted_is_told_and_nothing_is_written(
+    tmp_path: Path, wrong: str
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    ours = state / "roslyn-bridge"
+    if wrong == "a link":
+        (tmp_path / "target").mkdir()
+        ours.symlink_to(tmp_path / "target")
+    elif wrong == "a file":
+        ours.write_text("no directory")
+    else:
+        ours.mkdir()
+        ours.chmod(0o777)
+    async with scene(tmp_path) as made:
+        before = picture(made.root)
+        refusal = await made.agent.refused("workspace-open", path=str(made.solution))
+        assert refusal.code == "WorkspaceLoadFailed"
+        assert str(ours) in refusal.message
+        status = await made.agent.ask(ServerStatusData, "server-status", detail="Full")
+        assert status.startup_warnings is not None
+        assert [w.code for w in status.startup_warnings] == ["StateDirectoryUnusable"]
+        assert picture(made.root) == before
+
+
+def test_the_wait_for_recovery_is_bounded_and_named() -> None:
+    assert 0 < recoveries.START_LOCK_WAIT < recoveries.RECOVERY_WAIT <= 60
+    assert Options().lease_wait < recoveries.RECOVERY_WAIT
