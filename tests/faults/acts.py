@@ -279,13 +279,16 @@ def _swap_for_link(world: World, target: str) -> Perform:
             return None if entry is not None and entry.kind == "link" else f"{parent} is no link any more"
 
         followed = _followed(os.fsencode(parent), os.fsencode(moved))
-        if os.fsencode(parent) in world.before:
-            seen = followed
-        else:
-            own = _hidden([parent], below=False)  # he moved a directory of ours away, so it is his now
+        # An empty directory of ours may stay behind in what he moved away: nothing leads to it any more.
+        new = [
+            name
+            for name, entry in world.after.items()
+            if entry.kind == "directory" and name not in world.before
+        ]
+        own = _hidden(map(os.fsdecode, new), below=False)
 
-            def seen(image: Image) -> Image:
-                return own(followed(image))
+        def seen(image: Image) -> Image:
+            return own(followed(image))
 
         return Claim(verify, seen, _hidden([parent, moved]))
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 
 _ENDS = (
-    *("committed", "refused", "conflict", "taken back", "unrestored", "unconfirmed", "no memory", "broken"),
+    *("committed", "refused", "conflict", "taken back", "unrestored", "unconfirmed", "interrupted", "broken"),
     *("pending", "busy", "nothing", "settled", "incomplete"),
 )
 _OTHER = 99

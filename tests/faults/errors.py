@@ -5,7 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from tests.faults.plans import Shape
 from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run
-from tests.faults.seam import FOR_EVER, Call, Fails, FailsAllOf, Fault, NoMemory, Seam, WithoutRenames
+from tests.faults.seam import (
+    FOR_EVER,
+    Call,
+    Cancelled,
+    Fails,
+    FailsAllOf,
+    Fault,
+    Raises,
+    Seam,
+    WithoutRenames,
+)
 from tests.faults.worlds import Ground
 from transactions.system import SYSTEM, System
 
@@ -42,7 +52,7 @@ NEEDS_SPACE = frozenset(
 )
 OPENS = frozenset({"open_new", "open_file", "open_directory"})
 
-IN_FULL = ("replace", "mixed")
+IN_FULL = ("mixed",)
 """Shapes of which every call fails in every way; of the others every call fails in some."""
 
 WITHOUT_RENAMES = ("replace", "move over", "swap", "mixed")
@@ -63,7 +73,8 @@ def _faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, bool]]:
     yield "EIO from here on", Fails(number, errno.EIO, times=FOR_EVER), True
     if not few or call.changes:
         yield "EIO twice", Fails(number, errno.EIO, times=2), True
-        yield "no memory before", NoMemory(number), True
+        yield "no memory before", Raises(number, MemoryError), True
+        yield "cancelled before", Raises(number, Cancelled), True
     if call.changes:
         yield from _changing_faults(call, few=few)
 
@@ -81,7 +92,8 @@ def _changing_faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, boo
     yield "read-only from here on", FailsAllOf(number, errno.EROFS, CHANGING_NAMES), True
     if few:
         return
-    yield "no memory after", NoMemory(number, after=True), True
+    yield "no memory after", Raises(number, MemoryError, after=True), True
+    yield "cancelled after", Raises(number, Cancelled, after=True), True
     yield "EIO after the effect from here on", Fails(number, errno.EIO, after=True, times=FOR_EVER), True
     if call.name in NEEDS_SPACE:
         yield "quota from here on", FailsAllOf(number, errno.EDQUOT, NEEDS_SPACE), True

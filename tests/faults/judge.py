@@ -3,7 +3,7 @@
     committed                   the after-image, exactly, and no record left
     refused, conflict,
     taken back                  the before-image, exactly, and no record left
-    unrestored, no memory,
+    unrestored, interrupted,
     killed, power lost          anything, as long as a recovery without faults leads to the before-image or the
                                 after-image, exactly, and no record is left
 
@@ -46,13 +46,14 @@ def side_of(image: Image, before: Image, after: Image) -> str:
     raise NotHeld(f"neither before nor after; nearest is {name}: " + "; ".join(shorter[:4]))
 
 
-def require(world: World, allowed: Collection[str], *, crashed: bool = False) -> str:
+def require(world: World, allowed: Collection[str], *, lock_may_stay: bool = False) -> str:
     """The tree is one of the allowed images, and no record is left. Gives the one it is.
 
-    After a crash the folders and the empty file of a lock may be left, if it came before there was a record.
+    The folders and the empty file of a lock may be left by a crash before there was a record, and by who could not lock
+    it: it may be somebody else's.
     """
     image: Image = world.image()
-    if crashed and OURS in image:
+    if lock_may_stay and OURS in image:
         image = without_lock(image)
     side = side_of(image, world.before, world.after)
     if side not in allowed:
@@ -78,7 +79,7 @@ def require_outcome(world: World, outcome: Outcome) -> None:
         raise NotHeld(f"an exception that nobody promised: {outcome.said}")
     wanted = CLEAN_ENDS.get(outcome.kind)
     if outcome.is_clean and wanted is not None:
-        require(world, {wanted})
+        require(world, {wanted}, lock_may_stay=outcome.kind == "refused")
 
 
 def require_times(world: World, side: str) -> None:

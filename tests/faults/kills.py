@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.faults.children import KILLED, STOPPED, fork, in_child, proceed, wait
 from tests.faults.errors import IN_FULL
-from tests.faults.judge import AFTER, BEFORE, NotHeld
+from tests.faults.judge import AFTER, BEFORE, CLEAN_ENDS, NotHeld
 from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, at, calls_of, judge_run, settle
 from tests.faults.seam import Both, Call, Fails, FailsAllOf, Fault, Seam, Signals
@@ -23,7 +23,7 @@ TOUCHED = frozenset({"applying", "committing", "cleaning"})
 
 RENAMES = frozenset({"move", "exchange"})
 
-DOUBLE_MAX = 16
+DOUBLE_MAX = 10
 """Second faults after one kill; with more calls in the recovery than this they are spread over it."""
 
 DOUBLE_IN_FULL = ("replace", "new directories")
@@ -44,11 +44,12 @@ def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
 
 
 def in_commit(ground: Ground, shape: Shape) -> Iterator[Scenario]:
-    """A kill before each call, and after each that changes something; those that only look change nothing."""
+    """A kill before each call that changes something, and for one shape before and after every call."""
     for call in calls_of(ground, shape):
         if not call.changes and shape.name not in IN_FULL:
             continue
-        for after in (False, True) if call.changes else (False,):
+        # What a call did is seen before the next one that changes something, too; after each is for one shape.
+        for after in (False, True) if call.changes and shape.name in IN_FULL else (False,):
             name = "killed after" if after else "killed before"
             fault = Signals(call.number, after)
             yield at("kills", "real", shape, call, name, _run_kill(shape, fault, allowed_after(call)))
@@ -79,7 +80,10 @@ def in_restore(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     """An error in the middle or at the end of applying, and a kill at each call of the way back."""
     applying = [call for call in calls_of(ground, shape) if call.phase == "applying"]
     middle = [call for call in applying if call.name in ("move", "exchange")]
-    for name, first in (("late error", applying[-1]), ("error half-way", middle[len(middle) // 2])):
+    moments = [("error half-way", middle[len(middle) // 2])]
+    if shape.name in (*IN_FULL, *DOUBLE_IN_FULL):
+        moments.append(("late error", applying[-1]))
+    for name, first in moments:
         error = Fails(first.number, errno.EIO)
         with ground.world(shape) as world:
             seam = Seam(error)
@@ -212,14 +216,10 @@ def stopped(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     """A commit is stopped before each changing call; another bridge starts and recovers; the commit goes on."""
     for call in calls_of(ground, shape):
         if call.changes and call.name != "close":
-            yield at(
-                "stopped",
-                "real",
-                shape,
-                call,
-                "another bridge starts meanwhile",
-                _run_stopped(shape, call.number),
-            )
+            run = _run_stopped(shape, call.number)
+            yield at("stopped", "real", shape, call, "another bridge starts meanwhile", run)
+            run = _run_stopped_unlocked(shape, call.number)
+            yield at("stopped", "real", shape, call, "its lock is unlinked and another bridge recovers", run)
 
 
 def _run_stopped(shape: Shape, number: int) -> Run:
@@ -242,5 +242,25 @@ def _run_stopped(shape: Shape, number: int) -> Run:
             if changed:
                 raise NotHeld("changed the tree of a commit that is alive")
             judge_run(world, Outcome(end), lasting=False)
+
+    return run
+
+
+def _run_stopped_unlocked(shape: Shape, number: int) -> Run:
+    """The lock protects nobody any more; what each of both sees on the disk must do."""
+
+    def run(ground: Ground) -> None:
+        with ground.world(shape) as world:
+            stop = Signals(number, number=signal.SIGSTOP)
+            child = fork(lambda: world.commit(Seam(stop)).kind)
+            if wait(child) != STOPPED:
+                raise NotHeld("the commit was not stopped")
+            (world.root / ".vs/roslyn-bridge/locks/commit.lock").unlink(missing_ok=True)
+            meanwhile = world.recover(SYSTEM)
+            end = proceed(child)
+            if "broken" in (end, meanwhile.kind):
+                raise NotHeld(f"an exception that nobody promised: {meanwhile.said}")
+            wanted = CLEAN_ENDS.get(end)
+            settle(world, EITHER if wanted is None else {wanted})
 
     return run

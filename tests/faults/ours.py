@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.faults.seam import Seam
+from tests.faults.seam import Cancelled, Seam
 from transactions import recovery
 from transactions.baseline import Baseline
 from transactions.commit import CommitResult
@@ -97,8 +97,8 @@ def recover(state: Path, system: System) -> Recovered:
         items = recovery.recover(state, system=system)
     except CommitUnrecordable as error:
         return Recovered("incomplete", error.message)
-    except MemoryError:
-        return Recovered("incomplete", "no memory")
+    except (MemoryError, Cancelled) as error:
+        return Recovered("incomplete", type(error).__name__)
     except Exception as error:  # noqa: BLE001  # it becomes a verdict
         return Recovered("broken", f"{type(error).__name__}: {error}")
     if not items:

@@ -81,12 +81,12 @@ def judge_run(world: World, outcome: Outcome, *, lasting: bool) -> None:
     settle(world, {BEFORE, AFTER} if wanted is None else {wanted})
 
 
-def settle(world: World, allowed: set[str], *, crashed: bool = True) -> str:
+def settle(world: World, allowed: set[str]) -> str:
     """A recovery without faults ends at one of the allowed images; a second one finds nothing to do."""
     recovered = world.recover(SYSTEM)
     if recovered.kind not in ("nothing", "settled"):
         raise NotHeld(f"the recovery without faults ended as {recovered.kind!r}: {recovered.said}")
-    side = require(world, allowed, crashed=crashed)
+    side = require(world, allowed, lock_may_stay=True)
     again = world.recover(SYSTEM)
     if again.kind != "nothing":
         raise NotHeld(f"a second recovery had something to do: {again.kind!r} {again.said}")

@@ -81,11 +81,16 @@ class FailsAllOf:
         raise OSError(self.error, os.strerror(self.error))
 
 
+class Cancelled(BaseException):
+    """Somebody ends the work in the middle of it: a signal's handler, or a runtime that cancels."""
+
+
 @dataclass(frozen=True, slots=True)
-class NoMemory:
-    """Python runs out of memory at one call."""
+class Raises:
+    """An exception that is no error of the system's comes out of one call, before or after its effect."""
 
     at: int
+    error: type[BaseException]
     after: bool = False
 
     def around(self, call: Call, perform: Perform) -> object:
@@ -95,7 +100,7 @@ class NoMemory:
             result = perform()
             if call.name.startswith("open_") and isinstance(result, int):
                 os.close(result)
-        raise MemoryError
+        raise self.error
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +116,11 @@ class Signals:
             return perform()
         if not self.after:
             os.kill(os.getpid(), self.number)
-        result = perform()
-        if self.after:
-            os.kill(os.getpid(), self.number)
-        return result
+        try:
+            return perform()
+        finally:
+            if self.after:
+                os.kill(os.getpid(), self.number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from tests.faults.worlds import Ground, World
 from transactions.errors import TransactionError
 from transactions.system import SYSTEM
 
-PREPARING_MAX = 10
+PREPARING_MAX = 5
 """Moments before the first target is touched."""
 
-CRASHES_MAX = 6
+CRASHES_MAX = 4
 """Moments of a crash besides the renames, after which each stranger comes by before the recovery."""
 
 ENDS = ("nothing", "settled", "conflict", "kept")

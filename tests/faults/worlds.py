@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.faults import ours
 from tests.faults.images import Entry, image_of
 from tests.faults.plans import Shape
-from tests.faults.seam import Seam
+from tests.faults.seam import Cancelled, Seam
 from transactions.case_rule import CaseRule
 from transactions.errors import (
     CommitConflict,
@@ -27,7 +27,7 @@ from transactions.system import System
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """How a run ended: "committed", "refused" (nothing touched), "conflict", "taken back", "unrestored",
-    "unconfirmed", "pending" (another commit is unfinished), "no memory" or "broken" (an exception that nobody promised).
+    "unconfirmed", "pending" (another commit is unfinished), "interrupted" or "broken" (an exception that nobody promised).
     """
 
     kind: str
@@ -87,8 +87,8 @@ class World:
             return Outcome("pending", error.message)
         except (WorkspaceBusy, CommitLockFailed) as error:
             return Outcome("refused", error.message)
-        except MemoryError:
-            return Outcome("no memory")
+        except (MemoryError, Cancelled) as error:
+            return Outcome("interrupted", type(error).__name__)
         except Exception as error:  # noqa: BLE001  # it becomes a verdict
             return Outcome("broken", f"{type(error).__name__}: {error}")
         finally:
