@@ -45,6 +45,8 @@ class Look:
 
     errors: Mapping[Path, tuple[Finding, ...]] = field(default_factory=dict)
     missing: Mapping[Path, str] = field(default_factory=dict)
+    cut_short: bool = False
+    """The server failed or was too slow; asked again, it may answer."""
 
 
 class Observations:
@@ -55,6 +57,8 @@ class Observations:
         """The errors of documents as they are on disk."""
         self.unseen: dict[Path, str] = {}
         """Documents whose baseline could not be had, and why."""
+        self.hopeless: set[Path] = set()
+        """Those of them that the server will not answer for when asked again."""
         self.revisions: dict[str, Look] = {}
         """What was seen after each stage, by snapshot id."""
 

@@ -85,7 +85,10 @@ async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[Non
     await _look_before(workspace, changes)
     yield
     if transaction.current is planned:
-        workspace.observations.revisions[transaction.snapshot_id] = await _look_after(workspace, changes)
+        kept = workspace.observations.revisions
+        for undone in kept.keys() - {revision.snapshot_id for revision in transaction.revisions}:
+            del kept[undone]
+        kept[transaction.snapshot_id] = await _look_after(workspace, changes)
 
 
 def document_changes(workspace: Workspace, overlay: Overlay) -> tuple[FileChange, ...]:
@@ -114,12 +117,15 @@ async def _look_before(workspace: Workspace, changes: Sequence[FileChange]) -> N
             for change in changes
             if change.before is not None
             and change.path not in seen.baseline
+            and change.path not in seen.hopeless
             and workspace.structure.documents_at(change.path)
         ],
         lambda paths: look_at_disk(workspace, paths),
     )
     seen.baseline.update(look.errors)
     seen.unseen.update(look.missing)
+    if not look.cut_short:
+        seen.hopeless.update(look.missing)
 
 
 async def _look_after(workspace: Workspace, changes: Sequence[FileChange]) -> Look:
@@ -147,7 +153,7 @@ async def _bounded(paths: Sequence[Path], look: Callable[[Sequence[Path]], Await
             return await look(paths)
         except (LanguageServerError, BridgeError) as error:
             reason = str(error)
-    return Look(missing=dict.fromkeys(paths, reason))
+    return Look(missing=dict.fromkeys(paths, reason), cut_short=True)
 
 
 async def look_at_disk(workspace: Workspace, paths: Sequence[Path]) -> Look:

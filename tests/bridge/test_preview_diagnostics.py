@@ -9,6 +9,7 @@ import pytest
 from schemas.locations import DocumentError
 from schemas.transactions import DiagnosticsChange
 from schemas.wire import Page
+from tests.bridge.agent import PEAR as PEAR_TEXT
 from tests.bridge.agent import Scene, opened
 from tests.bridge.played_compiler import compiled
 from tests.bridge.played_server import Offer, insert, rename
@@ -185,6 +186,7 @@ async def test_a_document_that_the_server_does_not_know_is_named_and_not_counted
         data = await made.agent.preview()
         assert data.diagnostics_change is None
         assert PEAR in (data.diagnostics_unavailable or "")
+        assert compiler.pulled.count(("Pear.cs", PEAR_TEXT)) == 1, "it is not asked for its baseline again"
 
 
 @keeps("preview.errors")
@@ -233,6 +235,27 @@ async def test_a_failing_answer_about_one_document_leaves_the_others(
         assert places(change.new_errors) == [(APPLE, 1, 26)]
         assert PEAR in (change.unreliable or "")
         assert compiler.pulled_names
+
+
+async def test_a_baseline_that_a_dying_server_did_not_give_is_asked_for_at_the_next_stage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compiled(tmp_path, monkeypatch) as (made, _):
+        await made.agent.start()
+        usual = made.server.answers["textDocument/diagnostic"]
+
+        async def die(params: msgspec.Raw) -> object:
+            if made.server.open.get(made.file(PEAR)) == PEAR_TEXT:
+                made.server.kill()
+                await anyio.Event().wait()
+            return await usual(params)
+
+        made.server.answers["textDocument/diagnostic"] = die
+        await stage_texts(made, {PEAR: "class Pear { object a = new Nut(); }\n"})
+        assert PEAR in ((await made.agent.preview()).diagnostics_unavailable or "")
+        made.server.answers["textDocument/diagnostic"] = usual
+        await stage_texts(made, {PEAR: "class Pear { object a = new Nut(); } //\n"})
+        assert places((await change_of(made)).new_errors) == [(PEAR, 1, 25)]
 
 
 @keeps("preview.conflicted")
