@@ -11,7 +11,7 @@ from pathlib import Path
 from bridge.children import ChildFailed, run
 from bridge.jsonc import parse_jsonc
 from bridge.msbuild_properties import MsBuildProperties
-from lsp_client.discovery import absolute_path
+from lsp_client.search_path import absolute_path
 
 SDK_QUESTION_WAIT = 30.0
 """Seconds for ``dotnet --list-sdks`` and ``--version``: milliseconds when warm, seconds on a cold disk."""

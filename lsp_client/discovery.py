@@ -17,6 +17,7 @@ from typing import Final
 
 from lsp_client.dialects import CSHARP_LS, EMBEDDED, ROSLYN, Dialect
 from lsp_client.failures import DotnetSdkNotFound, LanguageServerNotFound
+from lsp_client.search_path import absolute_path
 
 INSTALL_ROSLYN: Final = "dotnet tool install --global roslyn-language-server --prerelease"
 INSTALL_CSHARP_LS: Final = "dotnet tool install --global csharp-ls"
@@ -183,15 +184,6 @@ def find_dotnet(environ: Mapping[str, str] = os.environ) -> Path | None:
         return found
     on_path = shutil.which("dotnet", path=absolute_path(environ))
     return None if on_path is None else Path(on_path)
-
-
-def absolute_path(environ: Mapping[str, str]) -> str:
-    """The PATH without its relative and empty entries.
-
-    Those mean the current directory, which is the workspace's: a program that lies there must not be run.
-    """
-    entries = environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if Path(entry).is_absolute())
 
 
 def version_key(version: str) -> tuple[tuple[int, ...], bool, tuple[int, ...]]:

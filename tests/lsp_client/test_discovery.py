@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lsp_client.discovery import (
-    absolute_path,
     discover,
     find_dotnet,
     install_hint,
@@ -14,6 +13,7 @@ from lsp_client.discovery import (
     version_key,
 )
 from lsp_client.failures import DotnetSdkNotFound, LanguageServerNotFound
+from lsp_client.search_path import absolute_path
 
 ROSLYN_DLL = "Microsoft.CodeAnalysis.LanguageServer.dll"
 CSHARP_LS_DLL = "CSharpLanguageServer.dll"
