@@ -8,6 +8,7 @@ target, is a conflict.  Then the journal and the write (``transactions.commit``)
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,9 @@ from transactions.places import Directory
 
 Phase = Literal["Staging", "Applying", "Committed", "Restoring", "RecoveryConflict", "RecoveryIncomplete"]
 TellPhase = Callable[[str, Phase], None]
-"""Takes the id of a commit and how far it is; must not raise."""
+"""Takes the id of a commit and how far it is."""
+
+logger = logging.getLogger(__name__)
 
 
 class InputsChanged(CommitConflict):
@@ -92,8 +95,9 @@ class ToldJournal:
     def begin(self, commit_id: str, root: Path) -> CommitRecord:
         """Opens the record."""
         record = self._journal.begin(commit_id, root)
-        self._tell(commit_id, "Staging")
-        return _ToldRecord(record, commit_id, self._tell)
+        told = _ToldRecord(record, commit_id, self._tell)
+        told.say("Staging")
+        return told
 
 
 class _ToldRecord:
@@ -101,6 +105,13 @@ class _ToldRecord:
         self._record = record
         self._id = commit_id
         self._tell = tell
+
+    def say(self, phase: Phase) -> None:
+        """Nothing that goes wrong here may reach the commit: after the instant it would be taken back."""
+        try:
+            self._tell(self._id, phase)
+        except Exception:
+            logger.exception("the phase of a commit could not be told")
 
     def workshop(self, directory: Directory) -> None:
         self._record.workshop(directory)
@@ -110,19 +121,19 @@ class _ToldRecord:
 
     def applying(self) -> None:
         self._record.applying()
-        self._tell(self._id, "Applying")
+        self.say("Applying")
 
     def committed(self) -> None:
         self._record.committed()
-        self._tell(self._id, "Committed")
+        self.say("Committed")
 
     def restored(self) -> None:
         self._record.restored()
-        self._tell(self._id, "Restoring")
+        self.say("Restoring")
 
     def unrestored(self, paths: Sequence[Path], refused: bool) -> None:  # the seam's signature
         self._record.unrestored(paths, refused)
-        self._tell(self._id, "RecoveryIncomplete" if refused else "RecoveryConflict")
+        self.say("RecoveryIncomplete" if refused else "RecoveryConflict")
 
     def finished(self) -> None:
         self._record.finished()

@@ -113,12 +113,7 @@ class Recoveries:
             )
 
     def _blocking(self, root: Path) -> tuple[RecoveryItem, ...]:
-        return tuple(item for item in self._pending() if blocks(item, root) and not self._is_harmless(item))
-
-    def _is_harmless(self, item: RecoveryItem) -> bool:
-        """Whether the last recovery found that only a kept file is left to look at, which a record alone does not tell."""
-        known = self._items.get(item.commit_id)
-        return known is not None and not known.is_blocking
+        return tuple(item for item in self._pending() if blocks(item, root))
 
     def _pending(self) -> tuple[RecoveryItem, ...]:
         try:

@@ -165,6 +165,12 @@ _MEANING: dict[State | None, str] = {
 }
 
 
+_ORIGINAL_KEPT = (
+    "It is complete. Somebody wrote to files while they were being replaced; what was written there is kept in these "
+    "files, which may be deleted."
+)
+
+
 def _item_of(records: Records, commit_id: str) -> RecoveryItem | None:
     """What a record says about itself; None when it is gone."""
     try:
@@ -203,7 +209,11 @@ def item_from(record: Record) -> RecoveryItem:
     paths = () if state is None or root is None else tuple(root / path for path in state.paths)
     name = None if state is None else state.state
     message = (state.message if state is not None else None) or _MEANING[name]
-    return RecoveryItem(record.commit_id, root, loaded, name or "Prepared", None, message, paths)
+    is_kept = name == "Committed" and bool(paths)  # said when nothing but these files is left
+    code = "RecoveryOriginalKept" if is_kept else None
+    return RecoveryItem(
+        record.commit_id, root, loaded, name or "Prepared", code, message, paths, is_blocking=not is_kept
+    )
 
 
 # -- doing --------------------------------------------------------------------------------------------------------------
@@ -367,13 +377,8 @@ class _Recovery:
             self._tidy(places, record)
             return None
         tidy_root(places, record, keep=tuple(rewritten))
-        return replace(
-            item,
-            code="RecoveryOriginalKept",
-            paths=tuple(places.path(*kept) for kept in rewritten),
-            message="It is complete. Somebody wrote to files while they were being replaced; what he wrote was kept.",
-            is_blocking=False,
-        )
+        kept = tuple(sorted(os.path.join(*workshop, name) for workshop, name in rewritten))  # noqa: PTH118  # text
+        return item_from(say(self._records, record, StateRecord("Committed", _ORIGINAL_KEPT, kept)))
 
     def _tidy(self, places: Places, record: Record) -> None:
         tidy_root(places, record)

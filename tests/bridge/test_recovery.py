@@ -248,3 +248,37 @@ async def test_a_state_directory_that_cannot_be_trusted_is_told_and_nothing_is_w
 def test_the_wait_for_recovery_is_bounded_and_named() -> None:
     assert 0 < recoveries.START_LOCK_WAIT < recoveries.RECOVERY_WAIT <= 60
     assert Options().lease_wait < recoveries.RECOVERY_WAIT
+
+
+@keeps("recovery.pending", "recovery.status")
+async def test_a_write_through_an_open_handle_is_kept_told_and_in_nobodys_way(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await agent.start()
+        await agent.stage_first("Core/Apple.cs")
+        with made.file("Core/Apple.cs").open("a", encoding="utf-8") as handle:
+            usual = made.workspace.instance.publish_phase
+
+            def write_late(commit_id: str, phase: str) -> None:
+                if phase == "Committed" and not handle.closed:
+                    handle.write("// late\n")
+                    handle.flush()
+                usual(commit_id, phase)
+
+            made.workspace.instance.publish_phase = write_late  # type: ignore[method-assign]  # the instant cannot be met otherwise
+            answer = await agent.commit()
+        assert answer.notes is not None
+        (item,) = await unfinished(agent)
+        assert item.code == "RecoveryOriginalKept"
+        (kept,) = made.file(".vs/roslyn-bridge/commits").glob("*/*.new")
+        assert kept.read_text() == APPLE + "// late\n"
+        await agent.start()
+        await agent.stage_first("Core/Pear.cs")
+        assert (await agent.commit()).committed
+        await agent.close()
+        await agent.open(made.solution)
+        assert kept.exists()
+    async with bridge_on(tmp_path) as again:
+        await again.agent.open(again.solution)
+        (item,) = await unfinished(again.agent)
+        assert item.code == "RecoveryOriginalKept"
