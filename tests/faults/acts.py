@@ -1,106 +1,31 @@
-"""What strangers do, each with what he is owed afterwards."""
+"""What strangers do."""
 
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterable
 
+from tests.faults.claims import (
+    LATE,
+    NOTHING,
+    STRANGE,
+    STRANGE_MODE,
+    Act,
+    Claim,
+    Perform,
+    all_targets,
+    existing,
+    hidden,
+    hidden_with_new_parents,
+    is_there,
+    moved_with,
+    once,
+    parent_of,
+    parents,
+)
+from tests.faults.git_acts import git_act, git_targets
 from tests.faults.images import OURS, Entry, Image
-from tests.faults.plans import Put, Shape
-from tests.faults.skips import skip
+from tests.faults.plans import Shape
 from tests.faults.worlds import World
-
-STRANGE = b"// a stranger was here\n"
-STRANGE_MODE = 0o604
-
-LATE = "cleaning"
-"""The phase in which the displaced files have been looked at for the last time."""
-
-AFTER_THE_INSTANT = frozenset({"committing", "cleaning", "crashed"})
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a stranger is owed: `verify` gives what is wrong with it (told the phase in which he came), or None.
-
-    `seen` takes out of an image what the comparison with before and after must not look at.
-    """
-
-    verify: Callable[[Image, str], str | None] = lambda image, moment: None
-    seen: Callable[[Image], Image] = lambda image: image
-    seen_in_conflict: Callable[[Image], Image] | None = None  # instead of `seen` when a person has to decide
-
-
-NOTHING = Claim()
-
-Perform = Callable[[], Claim]
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """One stranger. `prepare` is called before the commit and gives what happens in the middle of it."""
-
-    name: str
-    prepare: Callable[[World, str], Perform]
-    targets: Callable[[Shape], Iterable[str]]
-    needs_handle: bool = False
-    is_slow: bool = False
-
-
-def _hidden(names: Iterable[str], *, below: bool = True) -> Callable[[Image], Image]:
-    """Leaves names out of an image, and all below them."""
-    raw = {os.fsencode(name) for name in names}
-
-    def seen(image: Image) -> Image:
-        return {
-            name: entry
-            for name, entry in image.items()
-            if name not in raw and not (below and any(name.startswith(each + b"/") for each in raw))
-        }
-
-    return seen
-
-
-def _hidden_with_new_parents(world: World, *names: str) -> Callable[[Image], Image]:
-    """Leaves names out of an image, and the directories that may have to stay because of them."""
-    hidden = set(names)
-    for name in names:
-        parts = name.split("/")
-        above = ["/".join(parts[:length]) for length in range(1, len(parts))]
-        hidden.update(directory for directory in above if os.fsencode(directory) not in world.before)
-    return _hidden(hidden, below=False)
-
-
-def _existing(shape: Shape) -> list[str]:
-    return [name for name in shape.steps if name in shape.files]
-
-
-def _all(shape: Shape) -> list[str]:
-    return list(shape.steps)
-
-
-def _moved_with(shape: Shape, target: str) -> list[str]:
-    """A target and the names that its file moves to."""
-    moved = [name for name, step in shape.steps.items() if isinstance(step, Put) and step.origin == target]
-    return [target, *moved]
-
-
-def _is_there(world: World, target: str, inode: int, content: bytes) -> Callable[[Image, str], str | None]:
-    def verify(image: Image, moment: str) -> str | None:
-        try:
-            found = os.lstat(world.root / target)
-        except OSError:
-            return f"{target} is gone"
-        if found.st_ino != inode:
-            return f"{target} is another file now"
-        if image[os.fsencode(target)].content != content:
-            return f"{target} holds {image[os.fsencode(target)].content[:40]!r}"
-        return None
-
-    return verify
-
 
 # -- writers -----------------------------------------------------------------------------------------------------------
 
@@ -121,7 +46,7 @@ def _safe_save(content_of: Callable[[World, str], bytes]) -> Callable[[World, st
             except OSError:
                 other.unlink(missing_ok=True)
                 return NOTHING  # no place for it at this moment
-            return Claim(_is_there(world, target, inode, content), _hidden_with_new_parents(world, target))
+            return Claim(is_there(world, target, inode, content), hidden_with_new_parents(world, target))
 
         return perform
 
@@ -145,7 +70,7 @@ def _in_place(world: World, target: str) -> Perform:
         _overwrite(descriptor, STRANGE)
         os.close(descriptor)
         return Claim(
-            _held_somewhere(world, target), _hidden_with_new_parents(world, *_moved_with(world.shape, target))
+            _held_somewhere(world, target), hidden_with_new_parents(world, *moved_with(world.shape, target))
         )
 
     return perform
@@ -159,7 +84,7 @@ def _open_handle(world: World, target: str) -> Perform:
         _overwrite(descriptor, STRANGE)
         os.close(descriptor)
         return Claim(
-            _held_somewhere(world, target), _hidden_with_new_parents(world, *_moved_with(world.shape, target))
+            _held_somewhere(world, target), hidden_with_new_parents(world, *moved_with(world.shape, target))
         )
 
     return perform
@@ -175,7 +100,7 @@ def _held_somewhere(world: World, target: str) -> Callable[[Image, str], str | N
 
     def verify(image: Image, moment: str) -> str | None:
         places = [name for name, entry in image.items() if entry.kind == "file" and entry.content == STRANGE]
-        allowed = {os.fsencode(name) for name in _moved_with(world.shape, target)}
+        allowed = {os.fsencode(name) for name in moved_with(world.shape, target)}
         if moment == LATE or any(name in allowed or name.startswith(OURS + b"/") for name in places):
             return None
         return f"what was written to {target} stands nowhere (found at {places})"
@@ -222,7 +147,7 @@ def _chmod(world: World, target: str) -> Perform:
             is_owed = stays and inode in (original, os.lstat(path).st_ino)
             return f"{target} has the mode {entry.mode:o} again" if is_owed else None
 
-        return Claim(verify, _without_modes(_moved_with(world.shape, target)))
+        return Claim(verify, _without_modes(moved_with(world.shape, target)))
 
     return perform
 
@@ -253,18 +178,9 @@ def _touch(world: World, target: str) -> Perform:
 # -- directories -------------------------------------------------------------------------------------------------------
 
 
-def _parent(target: str) -> str:
-    return target.split("/", maxsplit=1)[0]
-
-
-def _parents(shape: Shape) -> list[str]:
-    """One target for each directory at the top."""
-    return list({_parent(target): target for target in shape.steps}.values())
-
-
 def _swap_for_link(world: World, target: str) -> Perform:
     """The directory is moved elsewhere and a link to it left in its place."""
-    parent = _parent(target)
+    parent = parent_of(target)
     moved = parent + ".moved"
 
     def perform() -> Claim:
@@ -285,12 +201,12 @@ def _swap_for_link(world: World, target: str) -> Perform:
             for name, entry in world.after.items()
             if entry.kind == "directory" and name not in world.before
         ]
-        own = _hidden(map(os.fsdecode, new), below=False)
+        own = hidden(map(os.fsdecode, new), below=False)
 
         def seen(image: Image) -> Image:
             return own(followed(image))
 
-        return Claim(verify, seen, _hidden([parent, moved]))
+        return Claim(verify, seen, hidden([parent, moved]))
 
     return perform
 
@@ -311,13 +227,13 @@ def _followed(link: bytes, moved: bytes) -> Callable[[Image], Image]:
 
 
 def _remove_parent(world: World, target: str) -> Perform:
-    parent = _parent(target)
+    parent = parent_of(target)
 
     def perform() -> Claim:
         if not (world.root / parent).is_dir():
             return NOTHING
         shutil.rmtree(world.root / parent, ignore_errors=True)
-        return Claim(seen=_hidden([parent]))
+        return Claim(seen=hidden([parent]))
 
     return perform
 
@@ -344,7 +260,7 @@ def _file_in_new_directory(world: World, target: str) -> Perform:
         except OSError:
             return NOTHING
         inode = os.lstat(path).st_ino
-        return Claim(_is_there(world, theirs, inode, STRANGE), _hidden_with_new_parents(world, theirs))
+        return Claim(is_there(world, theirs, inode, STRANGE), hidden_with_new_parents(world, theirs))
 
     return perform
 
@@ -357,102 +273,19 @@ def _unlink_lock(world: World, target: str) -> Perform:
     return perform
 
 
-def _once(shape: Shape) -> list[str]:
-    return [next(iter(shape.steps))]
-
-
-# -- git ---------------------------------------------------------------------------------------------------------------
-
-_GIT = shutil.which("git")
-_GIT_ENVIRONMENT: Mapping[str, str] = {
-    "PATH": os.environ.get("PATH", ""),
-    "HOME": "/nonexistent",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    **{f"GIT_{who}_{what}": "x@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-}
-
-
-def _git(root: Path, *arguments: str) -> None:
-    command = [_GIT or "git", "-c", "core.autocrlf=false", "-c", "gc.auto=0", *arguments]
-    subprocess.run(command, cwd=root, env=_GIT_ENVIRONMENT, capture_output=True, check=False)
-
-
-def _git_act(*arguments: str, resets: bool) -> Callable[[World, str], Perform]:
-    """A git command in a work tree that was clean before the commit."""
-
-    def prepare(world: World, target: str) -> Perform:
-        _git(world.root, "init", "-q", "-b", "main")
-        _git(world.root, "add", "-A")
-        _git(world.root, "commit", "-q", "-m", "before")
-
-        def perform() -> Claim:
-            _git(world.root, *arguments)
-            # Git makes tracked files what they were, with its own modes, and takes new ones away or hides them.
-            return Claim(
-                _tracked_are_whole(world, resets=resets),
-                _hidden([".git", *world.shape.steps, *_git_hides(world.shape)]),
-            )
-
-        return perform
-
-    return prepare
-
-
-def _git_hides(shape: Shape) -> list[str]:
-    """Directories that only targets live in: git removes those that it empties."""
-    return [_parent(target) for target in shape.steps]
-
-
-def _tracked_are_whole(world: World, *, resets: bool) -> Callable[[Image, str], str | None]:
-    """All files of before are there with their bytes, or all are as after.
-
-    A command that `resets` tracked files after the instant may mix the two.
-    """
-
-    def verify(image: Image, moment: str) -> str | None:
-        names = [os.fsencode(name) for name in world.shape.files]
-        is_before = [_same_bytes(image.get(name), world.before.get(name)) for name in names]
-        is_after = [_same_bytes(image.get(name), world.after.get(name)) for name in names]
-        mixed = all(one or other for one, other in zip(is_before, is_after, strict=True))
-        if all(is_before) or all(is_after) or (mixed and resets and moment in AFTER_THE_INSTANT):
-            return None
-        wrong = [
-            name for name, one, other in zip(names, is_before, is_after, strict=True) if not one and not other
-        ]
-        return f"tracked files are neither before nor after, or mixed: {wrong or names}"
-
-    return verify
-
-
-def _same_bytes(one: Entry | None, other: Entry | None) -> bool:
-    return (one is None and other is None) or (
-        one is not None and other is not None and one.content == other.content
-    )
-
-
-def _git_targets(shape: Shape) -> list[str]:
-    if _GIT is None:
-        skip("strangers who run git: there is no git here")
-        return []
-    return _once(shape) if shape.name in GIT_SHAPES else []
-
-
-GIT_SHAPES = frozenset({"replace", "move and edit", "swap", "mixed", "new directories"})
-
-
 ACTS: tuple[Act, ...] = (
-    Act("an editor's safe-save", _safe_save(lambda world, target: STRANGE), _all),
-    Act("a safe-save of the very bytes that we intend", _safe_save(_intended), _all),
-    Act("a write in place", _in_place, _all),
-    Act("a write through a handle that was open before", _open_handle, _existing, needs_handle=True),
-    Act("write and revert", _write_and_revert, _existing),
-    Act("chmod", _chmod, _existing),
-    Act("touch", _touch, _existing),
-    Act("directory swapped for a link", _swap_for_link, _parents),
-    Act("parent removed", _remove_parent, _parents),
+    Act("an editor's safe-save", _safe_save(lambda world, target: STRANGE), all_targets),
+    Act("a safe-save of the very bytes that we intend", _safe_save(_intended), all_targets),
+    Act("a write in place", _in_place, all_targets),
+    Act("a write through a handle that was open before", _open_handle, existing, needs_handle=True),
+    Act("write and revert", _write_and_revert, existing),
+    Act("chmod", _chmod, existing),
+    Act("touch", _touch, existing),
+    Act("directory swapped for a link", _swap_for_link, parents),
+    Act("parent removed", _remove_parent, parents),
     Act("a file in our new directory", _file_in_new_directory, _new_directories),
-    Act("lock unlinked", _unlink_lock, _once),
-    Act("git checkout", _git_act("checkout", "-q", "--", ".", resets=True), _git_targets, is_slow=True),
-    Act("git stash", _git_act("stash", "-q", "-u", resets=True), _git_targets, is_slow=True),
-    Act("git clean -fdx", _git_act("clean", "-q", "-fdx", resets=False), _git_targets, is_slow=True),
+    Act("lock unlinked", _unlink_lock, once),
+    Act("git checkout", git_act("checkout", "-q", "--", ".", resets=True), git_targets, is_slow=True),
+    Act("git stash", git_act("stash", "-q", "-u", resets=True), git_targets, is_slow=True),
+    Act("git clean -fdx", git_act("clean", "-q", "-fdx", resets=False), git_targets, is_slow=True),
 )

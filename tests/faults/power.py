@@ -9,7 +9,9 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.faults.disk import IMAGES_MAX, Arranger, Entries, Event, Failure, Loss, Recorder, Snapshot, Synced
+from tests.faults.arranging import Arranger
+from tests.faults.disk import Entries, Event, Recorder, Snapshot, Synced
+from tests.faults.failures import IMAGES_MAX, Failure, Loss
 from tests.faults.judge import AFTER, BEFORE, NotHeld
 from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, settle

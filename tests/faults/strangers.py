@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.faults import ours
-from tests.faults.acts import ACTS, Act, Claim
+from tests.faults.acts import ACTS
+from tests.faults.claims import Act, Claim
 from tests.faults.images import OURS, Image, differences, without
 from tests.faults.judge import AFTER, BEFORE, CLEAN_ENDS, NotHeld, require_idle, without_lock
 from tests.faults.kills import RENAMES, kill
