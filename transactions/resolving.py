@@ -6,6 +6,7 @@ decide, the record ends like any other. An export copies all that a record knows
 nothing, and it is asked for before a record may be discarded, because then the originals go.
 """
 
+import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
@@ -177,8 +178,9 @@ class _Decision:
         plan, _ = with_workshops(self._places, manifest.plan(self._places))
         copies = Copies(self._records, manifest)
         entries = [entry for entry in plan.entries if _relative(entry) in chosen]
-        for entry in entries:
-            self._put(entry, self._wanted_name(entry, choice, copies))
+        wanted = [(entry, self._wanted_name(entry, choice, copies)) for entry in entries]
+        for entry, name in sorted(wanted, key=lambda item: item[1] is not None):
+            self._put(entry, name)  # what goes goes first: a file may have to take a directory's place
         for directory in {entry.directory for entry in entries}:
             with suppress(FileNotFoundError):
                 self._places.sync(directory)
@@ -234,7 +236,9 @@ class _Decision:
         if name == "":
             return
         places, aside = self._places, f"{entry.number:06}.aside"
-        if places.inode(entry.directory, entry.name) is not None:
+        if places.is_directory(entry.directory, entry.name):
+            self._remove_directory(entry)
+        elif places.inode(entry.directory, entry.name) is not None:
             with suppress(FileNotFoundError):
                 places.system.remove(aside, places.descriptor(entry.workshop))
             move(places, entry.directory, entry.name, entry.workshop, aside)
@@ -245,6 +249,17 @@ class _Decision:
             if places.inode(part[:-1], part[-1]) is None:
                 places.system.make_directory(part[-1], places.descriptor(part[:-1]))
         move(places, entry.workshop, name, entry.directory, entry.name)
+
+    def _remove_directory(self, entry: PlannedEntry) -> None:
+        path = self._places.path(entry.directory, entry.name)
+        try:
+            self._places.system.remove_directory(entry.name, self._places.descriptor(entry.directory))
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            raise RecoveryRefused(
+                f"{path} is a directory with files in it by now. Move it away and decide again.", [path]
+            ) from error
 
 
 def _relative(entry: PlannedEntry) -> str:

@@ -7,7 +7,8 @@ by inode who stands where. *Kept* is a displaced file in the workshop, under eit
 | operation | kept      | at the target     | what is done                                                             |
 |-----------|-----------|-------------------|--------------------------------------------------------------------------|
 | Create    | –         | the artifact      | it is taken out again                                                    |
-| Create    | –         | nothing           | nothing                                                                  |
+| Create    | –         | nothing           | nothing; the same while a directory of ours for it is in the workshop,   |
+|           |           |                   | or an original stands in the directory's place                           |
 | Create    | –         | somebody's        | nothing when the artifact still waits in the workshop, else conflict     |
 | Replace   | as `.new` | the artifact      | they change places again                                                 |
 | Replace   | as `.old` | the artifact      | it is taken out, the kept file moves back                                |
@@ -136,6 +137,8 @@ class Restorer:
     def _undo_create(self, entry: PlannedEntry) -> Result:
         if self._artifact_waits(entry):
             return self._judge_artifact(entry, lambda: self._put_out_again(entry))
+        if self._directory_waits(entry) or self._original_is_in_the_way(entry):
+            return Result.RESTORED
         at_target = self._places.inode(entry.directory, entry.name)
         if entry.intended is not None and at_target == entry.intended.inode:
             return self._take_out(entry)
@@ -245,6 +248,24 @@ class Restorer:
     def _artifact_waits(self, entry: PlannedEntry) -> bool:
         at_new = self._places.inode(entry.workshop, entry.new_name)
         return at_new is not None and entry.intended is not None and at_new == entry.intended.inode
+
+    def _directory_waits(self, entry: PlannedEntry) -> bool:
+        """Whether a directory that the target needs is still in the workshop, and so the artifact, if it is in it."""
+        return any(
+            entry.directory[: len(planned.directory)] == planned.directory
+            and self._places.inode(planned.workshop, planned.staged_name) == planned.inode
+            for planned in self._plan.directories
+        )
+
+    def _original_is_in_the_way(self, entry: PlannedEntry) -> bool:
+        """Whether a file of the before-image stands where the target's directory would have to be."""
+        return any(
+            (*other.directory, other.name) == entry.directory[: len(other.directory) + 1]
+            and other.original is not None
+            and self._places.inode(other.directory, other.name) == other.original.inode
+            for other in self._plan.entries
+            if other.operation == "Delete"
+        )
 
     def _holds_original_bytes(self, entry: PlannedEntry) -> bool:
         """Whether somebody's file at the target has the very bytes that belong there."""
