@@ -258,6 +258,46 @@ async def test_a_baseline_that_a_dying_server_did_not_give_is_asked_for_at_the_n
         assert places((await change_of(made)).new_errors) == [(PEAR, 1, 25)]
 
 
+def silent_about(made: Scene, text: str) -> anyio.Event:
+    """From now on the server gives no answer about APPLE when it has this text; set when it is asked."""
+    usual, asked = made.server.answers["textDocument/diagnostic"], anyio.Event()
+
+    async def wait(params: msgspec.Raw) -> object:
+        if made.server.open.get(made.file(APPLE)) == text:
+            asked.set()
+            await anyio.Event().wait()
+        return await usual(params)
+
+    made.server.answers["textDocument/diagnostic"] = wait
+    return asked
+
+
+async def test_a_server_that_is_too_slow_holds_up_a_stage_no_longer_than_the_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.observations.LONGEST_LOOK", 0.2)
+    async with compiled(tmp_path, monkeypatch) as (made, _):
+        await made.agent.start()
+        silent_about(made, "class Apple { } //\n")
+        await stage_texts(made, {APPLE: "class Apple { } //\n"})
+        assert "within 0.2 s" in ((await made.agent.preview()).diagnostics_unavailable or "")
+
+
+async def test_a_call_cancelled_while_looking_leaves_its_revision_and_the_preview_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compiled(tmp_path, monkeypatch) as (made, _):
+        await made.agent.start()
+        asked = silent_about(made, "class Apple { } //\n")
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(stage_texts, made, {APPLE: "class Apple { } //\n"})
+            await asked.wait()
+            calls.cancel_scope.cancel()
+        data = await made.agent.preview()
+        assert len(data.documents) == 1
+        assert "cut short" in (data.diagnostics_unavailable or "")
+
+
 @keeps("preview.conflicted")
 async def test_a_conflicted_transaction_is_previewed_with_its_errors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
