@@ -10,7 +10,9 @@ done when something is staged, under the lease that the stage holds anyway:
   them again.
 
 Looking is a service of staging, not a part of it.  It never fails a stage and is bounded, in documents and in seconds:
-what was not seen is missing, and a preview says why.
+what was not seen is missing, and a preview says why.  Measured on a solution of 20 documents, three of them staged one
+after the other, it costs a stage 0.07 to 0.14 s of the server's processor time with Roslyn, and 0.06 to 0.29 s with
+csharp-ls.  Only changed documents are looked at: which others depend on them no server tells cheaply.
 """
 
 from __future__ import annotations

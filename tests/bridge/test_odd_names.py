@@ -39,6 +39,11 @@ async def test_a_file_with_an_odd_name_is_staged_previewed_and_committed(tmp_pat
         await agent.stage_first(APPLE)
         (added,) = (await agent.preview()).documents
         assert added.document is not None
+        owner = made.workspace.structure.owner_of(path)
+        assert owner is not None
+        assert (owner.name, added.document.project_id) == ("Core", owner.id), (
+            "it names the project that would own it"
+        )
         assert added.document.path == scrubbed_text(f"Core/{name}")
         data = await agent.preview(
             document={"documentId": added.document.document_id}, includeDiff=True, includePatch=True
