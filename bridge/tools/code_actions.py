@@ -5,17 +5,20 @@ from __future__ import annotations
 from bridge import code_actions
 from bridge.projects import Document
 from bridge.resolution import resolve_document, resolve_range
+from bridge.server_edits import range_from_server
 from bridge.tools import answers
 from bridge.tools.answers import Outcome
 from bridge.tools.call import CallContext
 from bridge.workbench import Workbench
 from bridge.workspace import Workspace
+from lsp_client import messages
 from lsp_client.dialects.base import ServerAction
 from schemas import code_actions as wire
 from schemas import locations
 from schemas.transactions import StagedTransaction
 from schemas.wire import Page
-from transactions.text import Range
+from transactions.errors import TextError
+from transactions.text import Range, SourceText
 
 SCOPES: tuple[wire.FixAllScope, ...] = ("Document", "Project", "Solution")
 
@@ -38,11 +41,11 @@ async def list_code_actions(
         fitting = [a for a in offer.listing.actions if code_actions.matches(a, request.kinds, ids)]
         shown = fitting[: request.limit]
         action_ids = code_actions.references_for(workspace, document, place, offer, shown)
-        location = _location(workspace, document, place)
         data = wire.ListCodeActionsData(
             actions=Page[wire.CodeAction](
                 items=tuple(
-                    _action(key, action, location) for key, action in zip(action_ids, shown, strict=True)
+                    _action(key, action, _location(workspace, document, text, action.place, place))
+                    for key, action in zip(action_ids, shown, strict=True)
                 ),
                 has_more=len(fitting) > len(shown),
                 total_count=len(fitting),
@@ -55,12 +58,19 @@ async def list_code_actions(
         return Outcome(data, f"{count} at {workspace.relative(document.path)}.", workspace.snapshot())
 
 
-def _location(workspace: Workspace, document: Document, place: Range) -> wire.ActionLocation:
-    text = code_actions.readable_text(workspace, document.path)
-    start = text.offset_at(place.start)
+def _location(
+    workspace: Workspace, document: Document, text: SourceText, told: messages.Range | None, asked: Range
+) -> wire.ActionLocation:
+    """Where the server says that an action applies, else the place that was asked about."""
+    place = asked if told is None else range_from_server(told)
+    try:
+        start, end = text.offset_at(place.start), text.offset_at(place.end)
+    except TextError:  # the server's word for the place is not of this text
+        place = asked
+        start, end = text.offset_at(asked.start), text.offset_at(asked.end)
     return wire.ActionLocation(
         document=answers.document_reference(workspace, document),
-        span=locations.Span(start=start, length=text.offset_at(place.end) - start),
+        span=locations.Span(start=start, length=end - start),
         line=place.start.line,
         column=place.start.character,
     )

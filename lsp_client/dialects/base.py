@@ -85,7 +85,7 @@ class ServerAction:
     ``title_path`` holds all titles from the menu down, its last one being ``title``.  ``kind`` is the server's own
     word, or, with ``kind_inferred``, a conclusion of the dialect.  ``diagnostics`` are the (id, message) pairs a code
     fix belongs to; ``None`` means that this cannot be known.  ``range`` is the zero-based UTF-16 range that was
-    asked about.  ``payload`` goes back to the server verbatim.  ``ambiguous`` says that the same title occurs more
+    asked about, ``place`` the range of the first of its diagnostics, ``None`` where no diagnostic gives it one.  ``payload`` goes back to the server verbatim.  ``ambiguous`` says that the same title occurs more
     than once at this place: resolving takes the first, which is this one.  ``needs`` is the reason why an omitted
     action cannot be used.
     """
@@ -102,6 +102,7 @@ class ServerAction:
     needs: str | None = None
     ambiguous: bool = False
     fix_all_payload: msgspec.Raw | None = None
+    place: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)

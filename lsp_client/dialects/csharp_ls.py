@@ -457,10 +457,14 @@ def _server_action(
 ) -> ServerAction:
     title = offer.action.title
     diagnostics: tuple[tuple[str, str], ...] | None = ()
+    of_diagnostic: Range | None = None
     if is_fix:
         diagnostics = only
+        of_diagnostic = near[0].range if len(near) == 1 else None
         if title == REMOVE_USINGS:
-            diagnostics = _pairs(item for item in near if item.id == UNUSED_USING) or ((UNUSED_USING, ""),)
+            unused = [item for item in near if item.id == UNUSED_USING]
+            diagnostics = _pairs(unused) or ((UNUSED_USING, ""),)
+            of_diagnostic = unused[0].range if unused else None
     return ServerAction(
         title=title,
         title_path=(title,),
@@ -471,6 +475,7 @@ def _server_action(
         fix_all_scopes=(),
         payload=offer.raw,
         is_preferred=bool(offer.action.is_preferred),
+        place=of_diagnostic,
     )
 
 

@@ -501,18 +501,20 @@ def _server_action(
 ) -> ServerAction:
     kind, inferred = _kind(entry)
     scopes = (twin.data.fix_all_flavors or ()) if twin is not None else ()
+    belongs_to = () if kind == "Refactoring" else _diagnostics(entry, context)
     return ServerAction(
         title=entry.action.title,
         title_path=entry.path,
         kind=kind,
         kind_inferred=inferred,
-        diagnostics=() if kind == "Refactoring" else _diagnostics(entry, context),
+        diagnostics=None if belongs_to is None else _pairs(belongs_to),
         range=place,
         fix_all_scopes=tuple(scope for scope in FIX_ALL_SCOPES if scope in scopes),
         payload=entry.raw,
         is_preferred=bool(entry.action.is_preferred),
         ambiguous=ambiguous,
         fix_all_payload=twin.raw if twin is not None else None,
+        place=belongs_to[0].range if belongs_to else None,
     )
 
 
@@ -525,19 +527,17 @@ def _kind(entry: _Entry) -> tuple[ActionKind, bool]:
     return ("CodeFix" if entry.inherited else "Refactoring"), True
 
 
-def _diagnostics(entry: _Entry, context: Sequence[Diagnostic] | None) -> tuple[tuple[str, str], ...] | None:
+def _diagnostics(entry: _Entry, context: Sequence[Diagnostic] | None) -> tuple[Diagnostic, ...] | None:
     """What a fix belongs to: the server's own list, else the id that its menu names, else unknown.
 
     An empty list of the server means that the fix belongs to something we did not send along, a hidden diagnostic
     for instance: which one cannot be known.
     """
-    if context is None:
-        return None
     if entry.inherited:
-        return _pairs(entry.inherited)
+        return entry.inherited
     for title in entry.path[1:]:
         if found := _DIAGNOSTIC_IN_TITLE.match(title):
-            return _pairs(item for item in context if item.id == found["id"]) or None
+            return tuple(item for item in context or () if item.id == found["id"]) or None
     return None
 
 

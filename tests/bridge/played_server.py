@@ -118,6 +118,7 @@ class Offer:
     kind: str | None = "refactor"
     scopes: tuple[str, ...] = ()
     command: str | None = None
+    diagnostics: Sequence[Json] = ()
 
     def item(self, uri: str) -> Json:
         """The action as it is listed."""
@@ -142,6 +143,8 @@ class Offer:
     def _leaf(self, uri: str, title: str) -> Json:
         data: Json = {"CodeActionPath": [*self.menu, self.title], "TextDocument": {"uri": uri}}
         leaf: Json = {"title": title, "data": data}
+        if self.diagnostics:
+            leaf["diagnostics"] = list(self.diagnostics)
         return leaf if self.kind is None else {**leaf, "kind": self.kind}
 
 

@@ -144,6 +144,34 @@ async def test_places_count_from_zero_in_utf16_units_on_the_text_of_the_snapshot
         }
 
 
+def problem(line: int, start: int, end: int) -> Json:
+    """A diagnostic within one line."""
+    ends = ({"line": line, "character": start}, {"line": line, "character": end})
+    return {"range": dict(zip(("start", "end"), ends, strict=True)), "code": "CS0168", "message": "Unused"}
+
+
+@keeps("actions.location")
+async def test_a_fix_has_the_place_of_its_diagnostic_and_anything_else_the_place_asked_about(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        made.server.offers = [
+            titled("Fix", kind="quickfix", diagnostics=[problem(2, 13, 18), problem(0, 0, 4)]),
+            titled("Change"),
+            titled("Fix elsewhere", kind="quickfix", diagnostics=[problem(999, 0, 1)]),
+        ]
+        fix, change, lost = await made.agent.actions(FILE)
+        assert (fix.location.line, fix.location.column) == (2, 13)
+        start = APPLE.index("Apple")
+        assert (fix.location.span.start, fix.location.span.length) == (start, len("Apple"))
+        for other in (change, lost):
+            assert (other.location.line, other.location.column) == (0, 0)
+            assert (other.location.span.start, other.location.span.length) == (0, len(APPLE))
+        await made.agent.start()
+        fix = (await made.agent.actions(FILE))[0]
+        await made.agent.stage(fix)
+
+
 # --- the staged text ----------------------------------------------------------------------------------------
 
 

@@ -98,6 +98,15 @@ def test_with_several_diagnostics_it_is_unknown_which_one_a_fix_is_for() -> None
     assert not listing.diagnostics_known
 
 
+def test_the_place_of_a_fix_is_known_where_there_is_only_one_diagnostic_it_can_be_of() -> None:
+    (one,) = classify(offers("Fix"), PLACE, (CS0246,), frozenset({"Fix"})).actions
+    (many,) = classify(offers("Fix"), PLACE, (CS0219, CS0246), frozenset({"Fix"})).actions
+    change, usings = classify(
+        offers("Sort Usings", "Remove unnecessary usings"), PLACE, (CS8019, CS0246), frozenset()
+    ).actions
+    assert [a.place for a in (one, many, change, usings)] == [AT, None, None, AT]
+
+
 def test_of_equal_titles_the_first_is_listed_as_ambiguous_and_the_rest_left_out() -> None:
     listed = offers("Sort Usings", *["Remove unnecessary usings"] * 3)
     listing = classify(listed, PLACE, (CS8019,), frozenset({"Remove unnecessary usings"}))

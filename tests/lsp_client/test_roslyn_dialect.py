@@ -161,6 +161,20 @@ def test_a_fix_of_something_that_was_not_pulled_has_unknown_diagnostics() -> Non
     assert not found.diagnostics_known
 
 
+def test_the_place_of_a_fix_is_that_of_its_first_diagnostic_and_a_refactoring_has_none() -> None:
+    told = {
+        "range": {"start": {"line": 8, "character": 1}, "end": {"line": 8, "character": 5}},
+        "message": "Unused",
+    }
+    leaf = item("Suppress", "Suppress CS0168")
+    found = listing(
+        item("Remove", diagnostics=[told]), item("Extract", kind="refactor", diagnostics=[told]), leaf
+    )
+    places = [action.place for action in found.actions]
+    assert places == [Range(Position(8, 1), Position(8, 5)), None, UNUSED.range]
+    assert all(action.range == PLACE for action in found.actions)
+
+
 def test_without_pulled_diagnostics_none_are_known() -> None:
     assert listing(item("Remove"), context=None).actions[0].diagnostics is None
 
