@@ -27,6 +27,7 @@ from anyio import to_thread
 
 from bridge.diagnostics import Difference, Finding, Look, Observations, compare, errors_among
 from bridge.errors import BridgeError
+from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
 from bridge.questions import CONTENT_MODIFIED, ask
 from bridge.workspace import Workspace
@@ -158,7 +159,7 @@ async def _bounded(paths: Sequence[Path], look: Callable[[Sequence[Path]], Await
     return Look(missing=dict.fromkeys(paths, reason), cut_short=True)
 
 
-async def look_at_disk(workspace: Workspace, paths: Sequence[Path]) -> Look:
+async def look_at_disk(workspace: Workspace, paths: Sequence[Path], tell: ProgressSink = to_nobody) -> Look:
     """The errors of documents with nothing staged.
 
     The server is taken back to the disk for it; the next question that is put through ``ready_session`` takes it
@@ -167,21 +168,21 @@ async def look_at_disk(workspace: Workspace, paths: Sequence[Path]) -> Look:
 
     async def question(session: Session) -> Look:
         await session.synchronise(ON_DISK)
-        return await pull(session, workspace.structure, paths)
+        return await pull(session, workspace.structure, paths, tell)
 
     return await ask(workspace, question)
 
 
-async def look_at_staged(workspace: Workspace, paths: Sequence[Path]) -> Look:
+async def look_at_staged(workspace: Workspace, paths: Sequence[Path], tell: ProgressSink = to_nobody) -> Look:
     """The errors of documents in the current revision.  Needs the writer's lease.  Raises what ``pull`` raises."""
 
     async def question(session: Session) -> Look:
-        return await pull(session, workspace.structure, paths)
+        return await pull(session, workspace.structure, paths, tell)
 
     return await ask(workspace, question)
 
 
-async def pull(session: Session, structure: Structure, paths: Sequence[Path]) -> Look:
+async def pull(session: Session, structure: Structure, paths: Sequence[Path], tell: ProgressSink) -> Look:
     """Ask for the errors of documents, in every project that compiles them.
 
     A server that fails at one document is asked about the others all the same.  Raises ``ServerGone``,
@@ -192,7 +193,8 @@ async def pull(session: Session, structure: Structure, paths: Sequence[Path]) ->
     for start in range(0, len(paths), OPEN_AT_ONCE):
         batch = paths[start : start + OPEN_AT_ONCE]
         async with session.looking_at(await to_thread.run_sync(_closed_texts, session, batch)):
-            for path in batch:
+            for number, path in enumerate(batch, start + 1):
+                tell(100 * number / len(paths), f"Validating {number} of {len(paths)} documents")
                 try:
                     errors[path] = await _errors_of(session, structure, path)
                 except (DocumentNotSeen, ProtocolViolation) as error:

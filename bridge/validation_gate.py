@@ -19,6 +19,7 @@ import anyio
 from bridge.diagnostics import Finding, Look, compare
 from bridge.errors import BridgeError
 from bridge.observations import can_look, document_changes, look_at_disk, look_at_staged, named
+from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Project, Structure, transitive_references
 from bridge.workspace import Workspace
 from transactions.overlay import FileChange
@@ -27,7 +28,7 @@ LONGEST_VALIDATION = 600.0
 """Seconds for the whole of it: a cold compiler on a solution of hundreds of projects takes minutes."""
 
 
-async def new_compiler_errors(workspace: Workspace) -> tuple[Finding, ...]:
+async def new_compiler_errors(workspace: Workspace, tell: ProgressSink = to_nobody) -> tuple[Finding, ...]:
     """The compiler errors that a commit of the current revision would add; needs the writer's lease.
 
     Raises ``CompilerValidationUnavailable``, ``CompilerValidationIncomplete``, and the conflict when an input has
@@ -44,7 +45,7 @@ async def new_compiler_errors(workspace: Workspace) -> tuple[Finding, ...]:
     _require_members(workspace, changes)
     projects = projects_concerned(workspace.structure, [change.path for change in changes])
     with anyio.move_on_after(LONGEST_VALIDATION):
-        return await _new_errors(workspace, changes, projects)
+        return await _new_errors(workspace, changes, projects, tell)
     raise _incomplete(f"The language server took longer than {LONGEST_VALIDATION:g} s.")
 
 
@@ -93,7 +94,7 @@ def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Pro
 
 
 async def _new_errors(
-    workspace: Workspace, changes: Sequence[FileChange], projects: Sequence[Project]
+    workspace: Workspace, changes: Sequence[FileChange], projects: Sequence[Project], tell: ProgressSink
 ) -> tuple[Finding, ...]:
     changed = {change.path for change in changes}
     is_deleted, physical = workspace.overlay.is_deleted, workspace.load.links.physical
@@ -101,13 +102,13 @@ async def _new_errors(
         d.path for project in projects for d in project.documents if not is_deleted(physical(d.path))
     }
     documents |= {change.path for change in changes if change.kind == "Added"}
-    staged = _whole(workspace, await look_at_staged(workspace, sorted(documents)))
+    staged = _whole(workspace, await look_at_staged(workspace, sorted(documents), Stage(tell, 0, 80)))
     if not staged:
         return ()
     compared = {
         d.path for project in projects for d in project.documents if d.path in staged or d.path in changed
     }
-    on_disk = _whole(workspace, await look_at_disk(workspace, sorted(compared)))
+    on_disk = _whole(workspace, await look_at_disk(workspace, sorted(compared), Stage(tell, 80, 100)))
     return compare(on_disk, staged, changed).new
 
 

@@ -10,6 +10,7 @@ from anyio import to_thread
 from bridge.diagnostics import Difference, Finding
 from bridge.errors import Action, BridgeError
 from bridge.observations import Observed, Unavailable, observed
+from bridge.progress import relayed
 from bridge.resolution import document_reference
 from bridge.states import State
 from bridge.tools import answers
@@ -195,9 +196,9 @@ async def move_in_history(
 
 
 async def commit_transaction(
-    workbench: Workbench, request: wire.TransactionCommitRequest, _context: CallContext
+    workbench: Workbench, request: wire.TransactionCommitRequest, context: CallContext
 ) -> Outcome:
-    """Write everything staged, all or nothing."""
+    """Write everything staged, all or nothing; a validation reports progress to callers who ask for it."""
     workspace = workbench.select(request.workspace)
     async with workbench.holding(workspace):
         transaction = workspace.require_transaction()
@@ -212,7 +213,8 @@ async def commit_transaction(
             return Outcome(data, "Nothing is staged; the transaction stays open.", workspace.snapshot())
         last = answers.transaction_info(workspace)
         if workbench.options.commit_validation == "no-new-compiler-errors":
-            _require_none(workspace, await new_compiler_errors(workspace))
+            async with relayed(context.report_progress) as tell:
+                _require_none(workspace, await new_compiler_errors(workspace, tell))
         result = await workbench.commit(workspace)
         notes = _commit_notes(workspace, result)
         data = wire.TransactionCommitData(

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from bridge.projects import Document, Project, Structure
+from bridge.tools.call import CallContext
 from bridge.validation_gate import projects_concerned
 from schemas.envelope import Failure
 from schemas.locations import DocumentError
@@ -201,6 +202,22 @@ async def test_a_server_that_fails_is_no_verdict_and_the_commit_can_be_tried_aga
         assert (refusal.code, refusal.kind) == ("LanguageServerFailed", "RetryRequest")
         made.server.answers["textDocument/diagnostic"] = usual
         assert (await made.agent.commit()).committed
+
+
+@pytest.mark.anyio
+async def test_a_validation_tells_its_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[float, str]] = []
+
+    async def report(progress: float, _total: float | None, message: str) -> None:
+        told.append((progress, message))
+
+    async with gated(tmp_path, monkeypatch) as (made, _):
+        await stage_texts(made, {APPLE: "class Apple { } //\n"})
+        made.agent.context = CallContext(report)
+        await made.agent.commit()
+        assert told
+        assert told == sorted(told)
+        assert told[-1][1].startswith("Validating ")
 
 
 @pytest.mark.anyio
