@@ -24,7 +24,7 @@ from anyio import to_thread
 from bridge.children import ChildFailed, Completed, run
 from bridge.fingerprints import Fingerprints, source_directories
 from bridge.msbuild_imports import ImportScan, imports_in_flattened, scan_imports
-from bridge.nuget_files import ASSETS_NAME, is_inert
+from bridge.nuget_files import ASSETS_NAME, is_generated_by_restore, is_inert
 
 CONCURRENCY = 2
 """Evaluations at once: each is a .NET process of 100 MB that wants a core."""
@@ -344,6 +344,19 @@ def _governing_files(project: Path, directory: Path) -> tuple[tuple[Path, ...], 
     present = [place / name for place in places for name in names if (place / name).is_file()]
     absent = [place / "global.json" for place in places if place / "global.json" not in present]
     return tuple(present), tuple(absent)
+
+
+def conventional_files(project: Path, directory: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The files that shape a project by their name and place, and its plain imports: those there, those absent.
+
+    For a project that is not evaluated; what a restore generates means nothing to it and is left out.
+    """
+    scan = scan_imports(project, {})
+    present, absent = _governing_files(project, directory)
+    known = dict.fromkeys((*scan.present, *scan.absent, *present, *absent, *_editor_configs(project.parent)))
+    told = [path for path in known if not is_generated_by_restore(path)]
+    there = frozenset(path for path in told if path.is_file())
+    return tuple(p for p in told if p in there), tuple(p for p in told if p not in there)
 
 
 def _sources_of(answer: Evaluation | EvaluationFailed, directory: Path) -> _Sources | None:

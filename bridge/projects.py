@@ -21,7 +21,7 @@ import anyio
 from anyio import to_thread
 
 from bridge.default_globs import describe_malformed, glob_project, is_old_style
-from bridge.msbuild import Evaluation, EvaluationFailed, MsBuild
+from bridge.msbuild import Evaluation, EvaluationFailed, MsBuild, conventional_files
 from bridge.msbuild_xml import MalformedXml, read_xml
 from bridge.solutions import PROJECT_SUFFIX, SolutionProject, read_projects, stable_guid, underlying_solution
 
@@ -304,7 +304,7 @@ class _Reader:
         if early is not None:
             return early
         if self._msbuild is None:
-            return await to_thread.run_sync(_globbed, item)
+            return await to_thread.run_sync(_globbed, item, self._directory)
         escape = _ESCAPE.search(str(item.path))
         if escape is not None:
             message = f"MSBuild reads {escape[0]!r} in this path as an escaped character and finds no sources there."
@@ -385,20 +385,23 @@ def _with_documents(project: Project, files: Iterable[Path]) -> Project:
     return replace(project, documents=tuple(project.document_for(path) for path in files))
 
 
-def _globbed(item: SolutionProject) -> _Outcome:
+def _globbed(item: SolutionProject, directory: Path) -> _Outcome:
     try:
         seen = glob_project(item.path)
     except MalformedXml as error:
         return _Outcome(failed=FailedProject(item.path, describe_malformed(error)))
+    present, absent = conventional_files(item.path, directory)
+    below = (folder / ".editorconfig" for folder in seen.directories)
     bare = Project(
         id=project_id(item.path, item.path.stem, seen.target_framework),
         name=item.path.stem,
         path=item.path,
         target_framework=seen.target_framework,
         documents=(),
-        inputs=(item.path,),
+        inputs=tuple(dict.fromkeys((item.path, *present, *(path for path in below if path.is_file())))),
         directories=seen.directories,
         references=seen.references,
+        absent_inputs=absent,
     )
     notes = tuple(f"{item.path}: {note}" for note in seen.notes)
     return _Outcome((_with_documents(bare, seen.files),), notes=notes)

@@ -46,6 +46,10 @@ def change_the_solution(made: Scene) -> None:
     made.solution.write_text('<Solution><Project Path="Core/Core.csproj" /></Solution>', encoding="utf-8")
 
 
+def add_build_properties(made: Scene) -> None:
+    made.file("Directory.Build.props").write_text("<Project />\n", encoding="utf-8")
+
+
 CHANGES: Mapping[str, tuple[Callable[[Scene], None], str, str, int, int]] = {
     # what happens, its kind and path as told, documents afterwards, server processes afterwards
     "another text": (write_other_text, "Changed", FILE, 3, 1),
@@ -54,6 +58,7 @@ CHANGES: Mapping[str, tuple[Callable[[Scene], None], str, str, int, int]] = {
     "a renamed file": (rename_a_file, "Renamed", "Core/Quince.cs", 3, 1),
     "a changed project": (change_a_project, "Changed", "App/App.csproj", 4, 2),
     "a changed solution": (change_the_solution, "Changed", "Shop.slnx", 2, 2),
+    "new build properties": (add_build_properties, "Created", "Directory.Build.props", 3, 2),
 }
 
 
@@ -388,3 +393,25 @@ async def test_a_file_outside_of_all_inputs_is_compared_as_well(tmp_path: Path) 
         await made.agent.stage_first(FILE)
         await made.agent.commit()
         assert stray.read_text(encoding="utf-8") == "// ours\n// theirs\n"
+
+
+@keeps("external.conflict", "external.picked-up")
+@pytest.mark.parametrize(
+    "name",
+    ["Directory.Build.targets", "Core/Directory.Packages.props", "global.json", ".editorconfig"],
+)
+async def test_a_file_that_governs_projects_is_an_input_without_msbuild_too(
+    tmp_path: Path, name: str
+) -> None:
+    async with opened(tmp_path) as made:
+        agent, path = made.agent, made.file(name)
+        await agent.start()
+        path.write_text("one", encoding="utf-8")
+        refusal = await agent.refused("list-code-actions", **LISTING)
+        assert (refusal.code, name in refusal.message) == ("TransactionConflicted", True)
+        await agent.roll_back()
+        for change in (lambda: path.write_text("two", encoding="utf-8"), path.unlink):
+            before = agent.identity.workspace_epoch
+            change()
+            await agent.actions_after_change(FILE)
+            assert agent.identity.workspace_epoch == before + 1

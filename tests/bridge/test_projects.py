@@ -62,6 +62,30 @@ async def test_without_an_sdk_the_default_globs_are_used_and_said(tmp_path: Path
 
 
 @pytest.mark.anyio
+async def test_the_default_globs_depend_on_the_files_above_and_beside_a_project(tmp_path: Path) -> None:
+    write(tmp_path / "src/A/A.csproj", SDK.format('<Import Project="../own.props" />'))
+    write(tmp_path / "src/A/obj/A.csproj.nuget.g.props", "<Project />")
+    there = [
+        write(tmp_path / "src/own.props", "<Project />"),
+        write(tmp_path / "Directory.Build.props", "<Project />"),
+        write(tmp_path / "src/A/Deep/.editorconfig"),
+        write(tmp_path / "global.json", "{}"),
+    ]
+    (only,) = (await globbed(solution(tmp_path / "src", "A/A.csproj"))).projects
+    assert set(there) < set(only.inputs)
+    for name in (
+        "src/Directory.Build.props",
+        "src/A/Directory.Build.targets",
+        "Directory.Packages.props",
+        "src/global.json",
+        "src/.editorconfig",
+    ):
+        assert tmp_path / name in only.absent_inputs, name
+    assert not any("nuget.g" in path.name for path in (*only.inputs, *only.absent_inputs))
+    assert not set(only.inputs) & set(only.absent_inputs)
+
+
+@pytest.mark.anyio
 async def test_what_cannot_be_used_is_reported_and_never_dropped(tmp_path: Path) -> None:
     write(tmp_path / "Good.csproj", SDK.format(""))
     write(tmp_path / "Old.csproj", OLD)
