@@ -13,7 +13,7 @@ from tests.faults.mutants import OutOfDate, changed
 from tests.faults.plans import BY_NAME
 from tests.faults.scenarios import NotHeldUnfaulted, Scenario
 from tests.faults.worlds import Ground
-from transactions import commit, file_journal, records, recovery, restore, system, workshop
+from transactions import commit, file_journal, marker, records, recovery, restore, system, workshop
 from transactions.system import SYSTEM
 
 __all__ = ["DEFECTS", "Defect", "OutOfDate", "caught"]
@@ -160,6 +160,13 @@ DEFECTS: tuple[Defect, ...] = (
         "            sync_touched(places, plan)\n        except OSError:\n            is_on_disk = False",
         "            pass\n        except OSError:\n            is_on_disk = False",
         (_power_again("move"), _power_again("replace"), _power_again("mixed")),
+    ),
+    Defect(
+        "the marker is not synced",
+        marker,
+        "    sync_folders(places, PENDING)\n",
+        "    pass\n",
+        (_power("mixed"),),
     ),
     # -- the order of things
     Defect(

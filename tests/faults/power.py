@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from tests.faults.arranging import Arranger
 from tests.faults.disk import Entries, Event, Recorder, Snapshot, Synced
 from tests.faults.failures import IMAGES_MAX, Failure, Loss
-from tests.faults.judge import AFTER, BEFORE, NotHeld
+from tests.faults.images import OURS, without
+from tests.faults.judge import AFTER, BEFORE, NotHeld, side_of
 from tests.faults.plans import Shape
 from tests.faults.scenarios import Run, Scenario, settle
 from tests.faults.seam import Seam
@@ -20,6 +21,8 @@ from tests.faults.worlds import Ground, World
 
 AGAIN_EVERY = 9
 """Every so many-th disk is recovered on a disk that fails a second time."""
+
+PENDING = OURS + b"/roslyn-bridge/pending/"
 
 AGAIN_MAX = 6
 """Second failures tried for such a disk."""
@@ -130,6 +133,7 @@ def _scenario(stage_: Stage, moment: int, loss: Loss, run: Run, *, again: bool) 
 def _run(stage_: Stage, loss: Loss, allowed: set[str], *, again: bool) -> Run:
     def run(_: Ground) -> None:
         stage_.arrange(loss.snapshot)
+        require_marker(stage_.world)
         if not again:
             settle_on(stage_.world, allowed)
             return
@@ -139,6 +143,17 @@ def _run(stage_: Stage, loss: Loss, allowed: set[str], *, again: bool) -> Run:
         _fail_again(stage_, recorder, allowed)
 
     return run
+
+
+def require_marker(world: World) -> None:
+    """A half-applied tree must say so itself, to bridges that do not see our state directory. Raises NotHeld."""
+    image = world.image()
+    if any(name.startswith(PENDING) and not name.endswith(b".draft") for name in image):
+        return
+    try:
+        side_of(without(image, OURS), world.before, world.after)
+    except NotHeld as error:
+        raise NotHeld(f"half-applied, and no marker tells it: {error}") from error
 
 
 def settle_on(world: World, allowed: set[str]) -> None:
