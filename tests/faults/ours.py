@@ -90,11 +90,11 @@ def commit(  # noqa: PLR0917  # what a commit needs, and its number
         return commit_(root, changes, baseline, journal=journal, system=system)
 
 
-def recover(state: Path, system: System) -> Recovered:
-    """What a start of the bridge does with what it finds in `state`."""
+def recover(state: Path, system: System, root: Path | None = None) -> Recovered:
+    """What a start of the bridge does with what it finds in `state`; `root` says where a workspace was moved to."""
     had_records = any((state / "recovery").glob("*"))
     try:
-        items = recovery.recover(state, system=system)
+        items = recovery.recover(state, root=root, system=system)
     except CommitUnrecordable as error:
         return Recovered("incomplete", error.message)
     except (MemoryError, Cancelled) as error:

@@ -14,8 +14,8 @@ from tests.faults import mounted
 from tests.faults.everywhere import everywhere
 from tests.faults.folding import BlindEverywhere, Folding
 from tests.faults.images import OURS, without
-from tests.faults.judge import AFTER, NotHeld, side_of
-from tests.faults.kills import kill
+from tests.faults.judge import AFTER, NotHeld, require, side_of
+from tests.faults.kills import allowed_after, kill
 from tests.faults.plans import Shape
 from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run
 from tests.faults.seam import Call, Fails, Signals
@@ -36,6 +36,7 @@ def scenarios(ground: Ground, shapes: Sequence[Shape]) -> Iterator[Scenario]:
     for shape in chosen:
         yield from on_disk(ground, shape)
         yield from state_lost(ground, shape)
+        yield from moved(ground, shape)
     for shape in shapes:
         if shape.name in FOLDING_NAMES:
             yield from folding(ground, shape)
@@ -110,6 +111,56 @@ def _require_no_bytes_lost(world: World) -> None:
     ]
     if lost and side_of(without(world.image(), OURS), world.before, world.after) != AFTER:
         raise NotHeld(f"the bytes of {lost} stand nowhere")
+
+
+# -- the workspace is not where it was ---------------------------------------------------------------------------------
+
+
+def moved(ground: Ground, shape: Shape) -> Iterator[Scenario]:
+    """A killed commit whose workspace is moved, or replaced by another, before the recovery."""
+    for call in calls_of(ground, shape):
+        if call.changes and call.name != "close" and call.phase in ("applying", "committing", "cleaning"):
+            run = _run_moved(shape, call)
+            yield at("places", "workspace moved", shape, call, "killed", run)
+            run = _run_made_anew(shape, call)
+            yield at("places", "workspace made anew", shape, call, "killed", run)
+
+
+def _run_moved(shape: Shape, call: Call) -> Run:
+    def run(ground: Ground) -> None:
+        with ground.world(shape) as world:
+            kill(world, Signals(call.number))
+            elsewhere = world.root.with_name(world.root.name + "-moved")
+            world.root = world.root.rename(elsewhere)
+            _require_untouched_by_recovery(world)
+            recovered = world.recover(SYSTEM, moved=True)
+            if recovered.kind not in ("nothing", "settled"):
+                raise NotHeld(f"told of the new place, the recovery ended as {recovered}")
+            require(world, allowed_after(call), lock_may_stay=True)
+
+    return run
+
+
+def _run_made_anew(shape: Shape, call: Call) -> Run:
+    def run(ground: Ground) -> None:
+        with ground.world(shape) as world:
+            kill(world, Signals(call.number))
+            world.root.rename(world.root.with_name(world.root.name + "-moved"))
+            world.root.mkdir()
+            shape.build(world.root)
+            _require_untouched_by_recovery(world)
+
+    return run
+
+
+def _require_untouched_by_recovery(world: World) -> None:
+    had_record = any((world.state / "recovery").iterdir())
+    found = world.image()
+    recovered = world.recover(SYSTEM)
+    if recovered.kind != ("unusable" if had_record else "nothing"):
+        raise NotHeld(f"a recovery without its workspace ended as {recovered}")
+    if world.image() != found:
+        raise NotHeld("the recovery changed a workspace that is not its own")
 
 
 # -- a disk that does not tell letter cases apart ----------------------------------------------------------------------

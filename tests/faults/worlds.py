@@ -95,11 +95,11 @@ class World:
             _finished(system)
         return Outcome("committed", evidence=bool(result.kept or result.leftovers))
 
-    def recover(self, system: System) -> ours.Recovered:
-        """Recovers everything that the state directory holds, as a new process would."""
+    def recover(self, system: System, *, moved: bool = False) -> ours.Recovered:
+        """Recovers everything that the state directory holds, as a new process would; told of the place, if `moved`."""
         if isinstance(system, Seam):
             system.phase = "recovering"
-        return ours.recover(self.state, system)
+        return ours.recover(self.state, system, self.root if moved else None)
 
 
 def _finished(system: System) -> None:
