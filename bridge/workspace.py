@@ -289,10 +289,16 @@ class Workspace:
             changes = await self._changed_inputs(old.inputs)
             if not only_texts or self._are_texts(changes):
                 break
-        self.load = load if old.report is None else load.reported(old.report)
         project_level = any(change.path.suffix.lower() != ".cs" for change in changes)
+        if project_level:
+            self._retarget(load)
+        self.load = load if old.report is None else load.reported(old.report)
         self._owe(_events_of(changes), reload=project_level)
         self._begin_epoch()
+
+    def _retarget(self, load: Load) -> None:
+        """From here on a server that is started anew, for whatever reason, loads what is in ``load``."""
+        self.supervisor.retarget(self._loader.target(self.request, load), self.request.environment)
 
     def _are_texts(self, changes: Sequence[ExternalChange]) -> bool:
         """Whether nothing but the text of known documents has changed, so that the projects are what they were."""
@@ -310,7 +316,9 @@ class Workspace:
 
     async def reload(self, tell: ProgressSink = to_nobody) -> None:
         """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
-        self.load = await self._loader.look(self.request, tell, again=True)
+        load = await self._loader.look(self.request, tell, again=True)
+        self._retarget(load)
+        self.load = load
         # From here on the old state is gone, whatever becomes of the server; it still owes us its reload then.
         self._owe((), reload=True)
         self._begin_epoch()
@@ -353,7 +361,8 @@ class Workspace:
 
     async def _pay(self, session: Session) -> Session:
         if self.supervisor.generation != self._owed_to:
-            # A server that started after the events has read the disk as it is now.
+            # A server that started after the events has read the disk as it is now, and loaded the newest target.
+            self.load = self.load.reported(session.load_report)
             self._owed_events.clear()
             self._reload_owed = False
             self._owed_to = self.supervisor.generation

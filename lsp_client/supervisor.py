@@ -132,7 +132,7 @@ class Supervisor:
 
     @property
     def target(self) -> LoadTarget:
-        """What is loaded, or being loaded."""
+        """What is loaded, being loaded, or loaded by the next process."""
         return self._target
 
     @property
@@ -181,8 +181,7 @@ class Supervisor:
         async with self._reload_lock:
             if not self._running or self._stopping:
                 raise LanguageServerFailed("The language server of this workspace has been stopped.")
-            self._target = target
-            self._environment = dict(environment)
+            self.retarget(target, environment)
             reload = self._asked = _Reload()
             self._wake_up()
             with anyio.move_on_after(self._waits.load_timeout + 2 * STOP_TIMEOUT) as bound:
@@ -192,6 +191,11 @@ class Supervisor:
             if reload.failure is not None:
                 raise _copy(reload.failure)
             return (await self.session()).load_report
+
+    def retarget(self, target: LoadTarget, environment: Mapping[str, str]) -> None:
+        """What the next process is to load, whatever it is started for; the running one keeps what it has loaded."""
+        self._target = target
+        self._environment = dict(environment)
 
     async def doubt(self) -> bool:
         """Somebody's question was not answered in time: is the server alive?  If not, it is replaced.

@@ -473,6 +473,25 @@ async def test_a_commit_that_has_begun_is_not_cut_short(tmp_path: Path) -> None:
         await made.agent.start()
 
 
+@keeps("death.restart", "external.told")
+async def test_a_server_that_dies_before_it_was_told_of_changed_projects_loads_the_new_ones(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        await made.agent.actions(FILE)
+        made.solution.write_text('<Solution><Project Path="Core/Core.csproj" /></Solution>', encoding="utf-8")
+        assert (await made.agent.refused("list-code-actions", **LISTING)).code == "SnapshotMismatch"
+        await made.agent.status()
+        made.server.kill()
+        await made.server.until(lambda: len(made.server.processes) == 2)
+        assert await made.agent.actions(FILE)
+        supervisor = made.workspace.supervisor
+        assert (supervisor.generation, len(made.server.processes)) == (2, 2)
+        session = supervisor.ready_session
+        assert session is not None
+        assert session.target.projects == (made.file("Core/Core.csproj"),)
+
+
 # --- leaks --------------------------------------------------------------------------------------------------
 
 

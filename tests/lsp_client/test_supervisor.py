@@ -64,6 +64,28 @@ def log_line(text: str, kind: int = 3) -> list[object]:
     return [LOG, {"type": kind, "message": text}]
 
 
+# --- a new target -------------------------------------------------------------------------------------------
+
+
+async def test_a_server_that_dies_comes_back_with_the_newest_target(tmp_path: Path) -> None:
+    other = tmp_path / "Other.slnx"
+    async with supervised(tmp_path, "csharp-ls") as supervisor:
+        other.write_text((tmp_path / "App.slnx").read_text())
+        supervisor.retarget(
+            LoadTarget(other, tmp_path, (tmp_path / "App.csproj",)), {**os.environ, "NEWEST": "1"}
+        )
+        assert (await supervisor.session()).target.path == tmp_path / "App.slnx", (
+            "the running one stays as it is"
+        )
+        await killed(supervisor)
+        session = await supervisor.session()
+        assert supervisor.generation == 2
+        assert session.target.path == other
+        process = psutil.Process(session.pid)
+        assert str(other) in process.cmdline()
+        assert process.environ()["NEWEST"] == "1"
+
+
 # --- the first load -----------------------------------------------------------------------------------------
 
 
