@@ -1,14 +1,11 @@
-"""The .NET toolchain for tests of ``bridge``, and unrestored copies of its samples; skipped where it is not."""
+"""The toolchain's ``dotnet`` for tests of ``bridge``, and unrestored copies of its samples; skipped where it is not."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.real.conftest import NO_TOOLCHAIN, SHARED, TOOLCHAIN, toolchain, writable_copy
-
-__all__ = ["toolchain"]
-"""The fixture, taken over for this folder."""
+from tests.shared import NO_TOOLCHAIN, sample_folder, writable_copy
 
 
 @pytest.fixture
@@ -22,8 +19,7 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
     """A function that copies one sample, never restored, to a folder with a space and a letter, and gives the copy."""
 
     def copy(name: str) -> Path:
-        places = (TOOLCHAIN / "samples" / name, SHARED / "corpora" / name)
-        source = next((place for place in places if place.is_dir()), None)
+        source = sample_folder(name)
         if source is None:
             pytest.skip(NO_TOOLCHAIN)
         (tmp_path / "läden und mehr").mkdir(exist_ok=True)

@@ -29,10 +29,10 @@ from lsp_client.errors import (
 from lsp_client.messages import DiagnosticReport, decode, decode_plain
 from tests.lsp_client.talks import BOUND, Talk, refuse, talk
 from tests.servers import scripts as s
+from tests.shared import TRANSCRIPTS
 
 pytestmark = pytest.mark.anyio
 
-TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 ASK = s.expect("test/ask")
 
 

@@ -1,7 +1,6 @@
 """Decoding: only what is read must have its form, and odd JSON is read all the same."""
 
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -27,6 +26,7 @@ from lsp_client.messages import (
     decode_plain,
     encode,
 )
+from tests.shared import TRANSCRIPTS
 
 RANGE = {"start": {"line": 1, "character": 2}, "end": {"line": 3, "character": 4}}
 PLACE = Range(Position(1, 2), Position(3, 4))
@@ -210,9 +210,6 @@ def test_a_progress_token_is_a_number_or_a_string(token: int | str) -> None:
 def test_what_has_no_json_is_not_encoded(value: object) -> None:
     with pytest.raises((ValueError, TypeError)):
         encode(value)
-
-
-TRANSCRIPTS = Path(__file__).resolve().parents[3] / "shared" / "transcripts"
 
 
 @pytest.mark.skipif(not TRANSCRIPTS.is_dir(), reason="the recorded conversations are not here")

@@ -15,8 +15,8 @@ from lsp_client.messages import Position, Range
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor
 from tests.lsp_client.strict import BOUND, WAITS
-from tests.lsp_client.transcripts import NO_TRANSCRIPTS, TRANSCRIPTS
 from tests.servers.scripts import peer_command, play
+from tests.shared import NO_TRANSCRIPTS, TRANSCRIPTS
 
 pytestmark = pytest.mark.anyio
 

@@ -3,13 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 import pytest
 
-TRANSCRIPTS = Path(__file__).resolve().parents[2].parent / "shared" / "transcripts"
-NO_TRANSCRIPTS = "the recorded conversations do not lie beside the project (../shared/transcripts)"
+from tests.shared import NO_TRANSCRIPTS, TRANSCRIPTS
+
 ROOT = "/work space"
 
 

@@ -1,33 +1,21 @@
-"""What the tests on real C# servers share: the toolchain, the two servers, and copies of its samples.
+"""What the tests on real C# servers share: the two servers of the toolchain, and restored copies of its samples.
 
 Without the toolchain beside the project every test here is skipped, and the summary says how many and why.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import shutil
 import subprocess
-import sys
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-TOOLCHAIN = SHARED / "toolchain"
+from tests.shared import RUN, RUN_VARIABLE, sample_folder, writable_copy
+
 BUILD_WAIT = 300.0
 """Seconds for one restore or build of a sample on two busy cores."""
-
-RUN_VARIABLE = "ROSLYN_BRIDGE_TEST_RUN"
-RUN = uuid.uuid4().hex
-"""Marks the .NET processes of this run: others may run on the machine at the same time."""
-
-NO_TOOLCHAIN = "the .NET toolchain does not lie beside the project (../shared/toolchain)"
 
 
 @dataclass(frozen=True)
@@ -36,37 +24,6 @@ class RealServer:
 
     kind: str
     path: Path
-
-
-def _toolchain_environment() -> Mapping[str, str]:
-    """The environment that the toolchain's own script prints, unpacking it on the first call."""
-    printed = subprocess.run(
-        [sys.executable, str(TOOLCHAIN / "unpack.py"), "--json"],
-        check=True,
-        capture_output=True,
-        timeout=BUILD_WAIT,
-    )
-    variables = json.loads(printed.stdout)
-    return {name: str(value) for name, value in variables.items()}
-
-
-def _unset_names() -> tuple[str, ...]:
-    spec = importlib.util.spec_from_file_location("toolchain_unpack", TOOLCHAIN / "unpack.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return tuple(module.UNSET)
-
-
-@pytest.fixture(scope="session")
-def toolchain() -> Mapping[str, str]:
-    """The whole environment for .NET processes of these tests."""
-    if not (TOOLCHAIN / "unpack.py").is_file():
-        pytest.skip(NO_TOOLCHAIN)
-    unset = _unset_names()
-    inherited = {name: value for name, value in os.environ.items() if name not in unset}
-    return {**inherited, **_toolchain_environment(), RUN_VARIABLE: RUN}
 
 
 @pytest.fixture(scope="session")
@@ -106,15 +63,6 @@ def run_dotnet(toolchain: Mapping[str, str], folder: Path, *arguments: str) -> s
     return done.stdout
 
 
-def writable_copy(source: Path, target: Path) -> Path:
-    """A copy whose files may be written, except those that are read-only on purpose in the original's own script."""
-    shutil.copytree(source, target, symlinks=True)
-    for path in (target, *target.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(path.stat().st_mode | 0o200)
-    return target.resolve()
-
-
 CopySample = Callable[[str], Path]
 
 
@@ -127,7 +75,8 @@ def restored_samples(
 
     def restored(name: str) -> Path:
         if name not in done:
-            source = SHARED / "corpora/bakery" if name == "bakery" else TOOLCHAIN / "samples" / name
+            source = sample_folder(name)
+            assert source is not None, f"there is no sample {name}"
             folder = writable_copy(source, tmp_path_factory.mktemp("restored") / name)
             solution = next(path for path in sorted(folder.iterdir()) if path.suffix in {".slnx", ".sln"})
             if name != "Broken":

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.conftest import BUILD_WAIT, SHARED, RealServer, run_dotnet
+from tests.real.conftest import BUILD_WAIT, RealServer, run_dotnet
 from tests.real.mcp_agent import bridge_process, offset_of
 from tests.real.small import errors, options, titles
+from tests.shared import CORPORA
 
 BENCH = Path(__file__).resolve().parents[2] / "scripts" / "bench_code_actions.py"
 PROJECTS, FILES = 4, 40
@@ -27,7 +28,7 @@ def generated(folder: Path) -> Path:
     """The same solution each time."""
     subprocess.run(
         [
-            *(sys.executable, str(SHARED / "corpora/make-corpus.py"), str(folder)),
+            *(sys.executable, str(CORPORA / "make-corpus.py"), str(folder)),
             *("--projects", str(PROJECTS), "--files", str(FILES)),
         ],
         check=True,

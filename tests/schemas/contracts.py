@@ -11,21 +11,20 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from functools import cache
-from pathlib import Path
 from typing import TypeAlias, cast
 
 import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from schemas.catalog import CATALOG
+from tests.shared import CONTRACTS
 
 Schema: TypeAlias = dict[str, object]
 
-DIRECTORY = Path(__file__).resolve().parents[2].parent / "shared" / "contracts"
 TOOLS = tuple(CATALOG)
 
 needs_contracts = pytest.mark.skipif(
-    not DIRECTORY.is_dir(), reason=f"../shared/contracts is not there: {len(TOOLS)} contracts are not checked"
+    not CONTRACTS.is_dir(), reason=f"../shared/contracts is not there: {len(TOOLS)} contracts are not checked"
 )
 
 _FORMATS = FormatChecker(formats=())
@@ -51,7 +50,7 @@ def contract(tool: str) -> Mapping[str, object]:
 
 @cache
 def _read(name: str) -> object:
-    return json.loads((DIRECTORY / name).read_text(encoding="utf-8"))
+    return json.loads((CONTRACTS / name).read_text(encoding="utf-8"))
 
 
 def _whole(schema: object) -> Schema:

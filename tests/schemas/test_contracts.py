@@ -17,7 +17,6 @@ from schemas.snapshots import Snapshot
 from schemas.validation import InvalidArguments, validate
 from schemas.wire import Data
 from tests.schemas.contracts import (
-    DIRECTORY,
     TOOLS,
     answer_contract,
     contract,
@@ -28,6 +27,7 @@ from tests.schemas.contracts import (
 )
 from tests.schemas.documents import documents, near_misses
 from tests.schemas.shapes import differences, shape
+from tests.shared import CONTRACTS
 
 steady = settings(
     derandomize=True,
@@ -132,7 +132,7 @@ def test_every_request_we_publish_is_accepted_by_us_and_by_the_contract(
 ) -> None:
     document = data.draw(published_inputs(tool))
     assert we_accept(tool, document)
-    if DIRECTORY.is_dir():
+    if CONTRACTS.is_dir():
         members = cast("Mapping[str, object]", document).items()
         known = {name: value for name, value in members if name not in REQUEST_EXTRAS.get(tool, ())}
         assert judge_input_contract(tool).is_valid(known)
@@ -144,11 +144,11 @@ def test_every_request_we_publish_is_accepted_by_us_and_by_the_contract(
 def test_a_request_that_nearly_fits_gets_the_same_verdict_from_the_contract_our_schema_and_our_model(
     tool: str, data: st.DataObject
 ) -> None:
-    source = contract_inputs(tool) if DIRECTORY.is_dir() else published_inputs(tool)
+    source = contract_inputs(tool) if CONTRACTS.is_dir() else published_inputs(tool)
     document = data.draw(near_misses(source).filter(lambda value: isinstance(value, dict)))
     verdict = we_accept(tool, document)
     assert judge_input(tool).is_valid(document) is verdict
-    if DIRECTORY.is_dir():
+    if CONTRACTS.is_dir():
         assert judge_input_contract(tool).is_valid(document) is verdict
 
 
@@ -216,7 +216,7 @@ def test_every_answer_we_can_build_is_valid_as_published_and_under_the_contract(
     envelope = success(answer, cast("Snapshot | None", snapshot))
     assert envelope["data"] == answer.wire()
     judge_answer(tool).validate(envelope)
-    if DIRECTORY.is_dir():
+    if CONTRACTS.is_dir():
         judge_data_contract(tool).validate(envelope["data"])
         judge_answer_contract(tool).validate(envelope)
 
@@ -229,7 +229,7 @@ def test_every_failure_we_can_build_is_valid_as_published_and_under_the_contract
     envelope = failure(error.code, error.message, built.continuation, error.correlation_id, error.diagnostics)
     assert envelope == built.wire()
     judge_answer("workspace-list").validate(envelope)
-    if DIRECTORY.is_dir():
+    if CONTRACTS.is_dir():
         judge_answer_contract("workspace-list").validate(envelope)
 
 

@@ -2,22 +2,20 @@
 
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+from tests.shared import CORPORA, TRANSCRIPTS, writable_copy
 from transactions.baseline import Baseline
 from transactions.edits import DocumentEdit, EditPolicy, WorkspaceEdit, plan
 from transactions.errors import EditRefused
 from transactions.overlay import Overlay
 from transactions.text import Position, Range, TextEdit
 
-SHARED = Path(__file__).resolve().parents[2].parent / "shared"
-BAKERY = SHARED / "corpora" / "bakery"
-TRANSCRIPTS = SHARED / "transcripts"
+BAKERY = CORPORA / "bakery"
 
 pytestmark = pytest.mark.skipif(
     not (BAKERY.is_dir() and TRANSCRIPTS.is_dir()),
@@ -30,11 +28,7 @@ SESSIONS = ("03-code-actions", "04-rename", "06-formatting", "12-eager-actions",
 
 @pytest.fixture
 def bakery(tmp_path: Path) -> Path:
-    root = tmp_path / "bakery"
-    shutil.copytree(BAKERY, root, copy_function=shutil.copyfile)
-    for directory in (root, *(path for path in root.rglob("*") if path.is_dir())):
-        directory.chmod(0o755)
-    return root
+    return writable_copy(BAKERY, tmp_path / "bakery")
 
 
 def messages(session: str) -> Iterator[dict[str, object]]:

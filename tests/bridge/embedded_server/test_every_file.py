@@ -10,14 +10,11 @@ from bridge.embedded_server.actions import add_braces, convert_namespace, sort_u
 from bridge.embedded_server.actions.base import Action, DocumentFix, Outcome, Place
 from bridge.embedded_server.edits import Edit, apply
 from bridge.embedded_server.syntax import Source
+from tests.shared import CORPORA, SAMPLES
 from transactions.text import Range, SourceText, TextEdit
 
 ROOT = Path(__file__).parents[3]
-FOLDERS = (
-    ROOT / "scripts/sample",
-    ROOT.parent / "shared/corpora/bakery",
-    ROOT.parent / "shared/toolchain/samples",
-)
+FOLDERS = (ROOT / "scripts/sample", CORPORA / "bakery", SAMPLES)
 FILES = [path for folder in FOLDERS for path in sorted(folder.rglob("*.cs"))]
 
 FIXES = (
