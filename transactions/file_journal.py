@@ -13,11 +13,12 @@ What is on the disk when, for each call of the seam (`journal` says when they co
 | `unrestored` | `state-…-RecoveryConflict` or `…-RecoveryIncomplete`                                       | left, or tried again   |
 | `finished`   | no marker, no record                                                                       | there is nothing left  |
 
-Every row is synced before its call returns, so whatever a later row's crash leaves, the earlier rows hold. `committed` writes
-and syncs the file first; as long as its rename was not attempted, a failure takes the commit back. After the attempt nobody
-here can know what is on the disk, so nothing is undone: a second file is written and published, because what a failed sync
-left of the first cannot be trusted, and if that fails too the commit is `CommitUnconfirmed` and recovery decides by what it
-finds.
+Every row is synced before its call returns, so whatever a later row's crash leaves, the earlier rows hold. The file that
+`committed` names is written and synced by `applying` already, under a name that nobody believes: a full disk refuses the
+commit before a target is touched, and the instant needs no space. As long as the rename was not attempted, a failure takes
+the commit back. After the attempt nobody here can know what is on the disk, so nothing is undone: a second file is written
+and published, because what a failed sync left of the first cannot be trusted, and if that fails too the commit is
+`CommitUnconfirmed` and recovery decides by what it finds.
 """
 
 import errno
@@ -117,6 +118,7 @@ class _FileRecord:
         self._workshops: list[Directory] = []
         self._states = 0
         self._is_applying = False
+        self._committed: Draft | None = None
 
     @contextmanager
     def _records(self) -> Iterator[Records]:
@@ -181,16 +183,16 @@ class _FileRecord:
         self._journal.lock.require_held()
         self._is_applying = True
         with self._records() as records:
-            records.publish([self._state(records, StateRecord("Applying"))])
+            applying = self._state(records, StateRecord("Applying"))
+            self._committed = self._state(records, StateRecord("Committed"))
+            records.publish([applying])
 
     def committed(self) -> None:
         with self._records() as records:
-            draft = self._state(records, StateRecord("Committed"))
             for attempt in range(1, PUBLISHING_ATTEMPTS + 1):
                 try:
-                    if attempt > 1:
-                        draft = self._state(records, StateRecord("Committed"))
-                    records.publish([draft])
+                    draft = self._committed if attempt == 1 else None
+                    records.publish([draft or self._state(records, StateRecord("Committed"))])
                     return
                 except BaseException as error:
                     if attempt == PUBLISHING_ATTEMPTS or not isinstance(error, OSError):
