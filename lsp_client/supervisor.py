@@ -24,7 +24,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -83,6 +83,17 @@ class Waits:
     """How long a caller waits for a server that is being started anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerIdentity:
+    """Who answers: the running server, else the last one that did; before the first one, what the dialect says."""
+
+    name: str
+    version: str | None
+    limits: tuple[str, ...]
+    pid: int | None
+    """Of the running process; ``None`` when there is none that can be asked."""
+
+
 class _Reload:
     """One reload that somebody waits for."""
 
@@ -119,6 +130,7 @@ class Supervisor:
         self._log_directory = log_directory or _default_log_directory()
         self._text_reader = text_reader
         self._session: Session | None = None
+        self._identity = ServerIdentity(launch.dialect.display_name, None, launch.dialect.limits, None)
         self._failure: LanguageServerError | None = None
         self._failures = 0
         self._running = False
@@ -149,6 +161,16 @@ class Supervisor:
         if session is None or session.connection.ended is not None or session.broken.is_set():
             return None
         return session
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """Who answers now, or answered last: a server that is being brought back is the same one."""
+        return replace(self._identity, pid=None) if self.ready_session is None else self._identity
+
+    @property
+    def observed_state(self) -> State:
+        """The state as a caller meets it now: a server that has just ended is not ready any more."""
+        return "restarting" if self.state == "ready" and self.ready_session is None else self.state
 
     async def session(self) -> Session:
         """The ready session; waits for a restart at most ``restart_timeout`` seconds.
@@ -386,6 +408,9 @@ class Supervisor:
 
     def _become_ready(self, session: Session) -> None:
         self._session = session
+        self._identity = ServerIdentity(
+            session.server_name, session.server_version, session.limits, session.pid
+        )
         self._failure = None
         self._turn("ready")
         self._end_reload(None)

@@ -30,8 +30,9 @@ class LanguageServer(Data):
     """The language server behind a workspace."""
 
     name: Text
-    version: OrNull[Text] = None
+    version: OrNull[Text] = Field(None, description="Of the running server, else of the last one.")
     dialect: Text
+    state: OrNull[Text] = Field(None, description="Such as ready, restarting or failed.")
     limits: tuple[Text, ...] = Field((), description="What it cannot do, such as: syntax only.")
 
 

@@ -60,14 +60,15 @@ def identity(workspace: Workspace) -> workspaces.WorkspaceIdentity:
 
 
 def language_server(workspace: Workspace) -> workspaces.LanguageServer:
-    """Who answers for a workspace; a stand-in is called one as soon as it has said so."""
-    dialect = workspace.request.launch.dialect
-    session = workspace.supervisor.ready_session
+    """Who answers for a workspace, or did last; a stand-in is called one as soon as it has said so."""
+    supervisor = workspace.supervisor
+    server = supervisor.identity
     return workspaces.LanguageServer(
-        name=session.server_name if session else dialect.display_name,
-        version=session.server_version if session else None,
-        dialect=dialect.name,
-        limits=session.limits if session else dialect.limits,
+        name=server.name,
+        version=server.version,
+        dialect=workspace.request.launch.dialect.name,
+        state=supervisor.observed_state,
+        limits=server.limits,
     )
 
 

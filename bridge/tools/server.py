@@ -84,15 +84,14 @@ def _msbuild(workbench: Workbench) -> wire.Component:
 
 
 def _language_server(workspace: Workspace) -> wire.LanguageServerStatus:
-    dialect = workspace.request.launch.dialect
     supervisor = workspace.supervisor
-    session = supervisor.ready_session
+    server = supervisor.identity
     return wire.LanguageServerStatus(
         workspace_id=workspace.id,
-        name=session.server_name if session else dialect.display_name,
-        version=session.server_version if session else None,
-        dialect=dialect.name,
-        state=supervisor.state,
-        pid=session.pid if session else None,
-        limits=session.limits if session else dialect.limits,
+        name=server.name,
+        version=server.version,
+        dialect=workspace.request.launch.dialect.name,
+        state=supervisor.observed_state,
+        pid=server.pid,
+        limits=server.limits,
     )

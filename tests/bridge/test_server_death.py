@@ -16,6 +16,8 @@ import psutil
 import pytest
 
 from lsp_client import process, session, supervisor
+from schemas.server import LanguageServerStatus, ServerStatusData
+from schemas.workspaces import LanguageServer
 from tests.bridge.agent import (
     APPLE,
     Agent,
@@ -248,6 +250,52 @@ async def test_a_server_that_does_not_come_back_is_told_within_the_bound_and_ask
         made.server.loads = True
         made.server.finish_load()
         assert await made.agent.actions(FILE)
+
+
+async def who_answers(made: Scene) -> tuple[LanguageServer, LanguageServerStatus]:
+    """The server as both status tools tell it."""
+    status = (await made.agent.status()).server
+    servers = (await made.agent.ask(ServerStatusData, "server-status")).language_servers
+    assert status is not None
+    assert servers is not None
+    (server,) = servers
+    assert (server.name, server.version, server.limits) == (status.name, status.version, status.limits)
+    assert server.state == status.state
+    return status, server
+
+
+@keeps("death.restart")
+async def test_a_server_that_is_gone_keeps_its_name_version_and_mark_and_is_said_to_be_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "RESTART_DELAYS", (0.0,))
+    async with scene(tmp_path) as made:
+
+        async def initialize(_params: msgspec.Raw) -> object:
+            return {"capabilities": {}, "serverInfo": {"name": "played", "version": "9.9 (stand-in)"}}
+
+        made.server.answers["initialize"] = initialize
+        await made.agent.open(made.solution)
+        before, process_before = await who_answers(made)
+        assert "stand-in" in before.name
+        assert (before.version, before.state) == ("9.9 (stand-in)", "ready")
+        assert process_before.pid == made.server.processes[-1]
+        async with made.server.held("initialize") as held:
+            await dead(made)
+            await held.reached.wait()
+            restarting, process = await who_answers(made)
+            assert restarting == before.model_copy(update={"state": "restarting"})
+            assert process.pid is None
+        keeper = made.workspace.supervisor
+        await keeper.session()
+        assert (await who_answers(made))[0] == before
+        made.server.path.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+        made.server.kill()
+        while keeper.state != "failed":
+            await keeper._changed.wait()
+        failed, process = await who_answers(made)
+        assert failed == before.model_copy(update={"state": "failed"})
+        assert process.pid is None
 
 
 @keeps("death.close")
