@@ -147,6 +147,23 @@ def _recover_badly(place: Place, kind: str, at: int) -> None:
     assert {item.state for item in items} <= {"RecoveryIncomplete", "Committed", "Prepared", None}
 
 
+def test_files_that_the_system_will_not_give_back_are_told_and_tried_again(
+    place: Place, calls: list[str]
+) -> None:
+    place.die(halfway(calls))
+
+    class NoExchange(FaultySystem):
+        def exchange(self, old: str, old_directory: int, new: str, new_directory: int) -> None:
+            raise OSError(errno.EACCES, "not now")
+
+    item = the(recover(place.state, system=NoExchange()))
+    assert item.state == "RecoveryIncomplete"
+    assert item.paths == place.paths("App/A.cs", "App/B.cs")
+    assert the(pending(place.state)) == item
+    assert recover(place.state) == ()
+    assert place.is_before()
+
+
 def test_a_commit_whose_publication_cannot_be_confirmed_is_not_undone(place: Place, calls: list[str]) -> None:
     with pytest.raises(CommitUnconfirmed):
         place.commit(FaultySystem(fail_at=instant(calls) + 1, error=errno.EIO, times=FOR_EVER))
