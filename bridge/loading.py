@@ -28,7 +28,7 @@ from bridge.projects import Structure, read_structure, transitive_references
 from bridge.restore import Restorer, unrestored
 from bridge.solutions import write_generated_solution
 from bridge.state_directory import StateDirectory
-from lsp_client.dialects.base import LoadReport, LoadTarget
+from lsp_client.dialects.base import Dialect, LoadReport, LoadTarget
 from lsp_client.discovery import ServerLaunch, discover, find_dotnet
 from lsp_client.failures import DotnetSdkNotFound, LanguageServerNotFound
 from lsp_client.supervisor import Supervisor, Waits
@@ -174,7 +174,11 @@ class Loader:
                 request, restorer, structure, notes, Stage(tell, 20, 50), again=again
             )
         _require_usable(request, structure)
-        notes += [*_property_notes(request), *_structure_notes(structure)]
+        notes += [
+            *_property_notes(request),
+            *_structure_notes(structure),
+            *framework_notes(request.launch.dialect, structure),
+        ]
         return Load(structure, await _captured(structure), tuple(notes), await _linked(structure))
 
     async def capture_again(self, load: Load) -> Load:
@@ -342,6 +346,24 @@ def _property_notes(request: LoadRequest) -> list[LoadDiagnostic]:
         f"{request.launch.dialect.display_name} does not evaluate projects: msBuildProperties have no effect."
     )
     return [LoadDiagnostic("WorkspacePropertiesWithoutEffect", "Warning", message)]
+
+
+def framework_notes(dialect: Dialect, structure: Structure) -> list[LoadDiagnostic]:
+    """That projects are counted once for each framework while the server answers for one of them."""
+    if dialect.loads_every_framework:
+        return []
+    frameworks: dict[Path, list[str]] = {}
+    for project in structure.projects:
+        frameworks.setdefault(project.path, []).append(project.target_framework or "unknown")
+    several = [f"{path.name} ({', '.join(names)})" for path, names in frameworks.items() if len(names) > 1]
+    if not several:
+        return []
+    message = (
+        f"{dialect.display_name} loads one target framework of each project, which it chooses itself; counted are "
+        f"all of them. Answers are for that one alone in {len(several)} of {len(frameworks)} projects: "
+        f"{', '.join(several[:5])}."
+    )
+    return [LoadDiagnostic("WorkspaceFrameworksNotLoaded", "Warning", message)]
 
 
 def _structure_notes(structure: Structure) -> list[LoadDiagnostic]:

@@ -304,6 +304,10 @@ class Dialect(Protocol):
         """Whether the property ``TargetFramework`` in the environment decides which framework is loaded."""
 
     @property
+    def loads_every_framework(self) -> bool:
+        """Whether a project for several target frameworks is answered for each of them, not for one alone."""
+
+    @property
     def diagnostics_need_open_document(self) -> bool:
         """Whether a document must be open for its diagnostics to be computed."""
 

@@ -122,6 +122,7 @@ class CsharpLsDialect:
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS
     created_files_become_members: bool = True
     supports_target_framework: bool = False
+    loads_every_framework: bool = False
     diagnostics_need_open_document: bool = False
     close_shows_disk: bool = False
     needs_known_document: bool = True

@@ -185,6 +185,7 @@ class RoslynDialect:
     }
     created_files_become_members: bool = False
     supports_target_framework: bool = True
+    loads_every_framework: bool = True
     diagnostics_need_open_document: bool = True
     close_shows_disk: bool = True
     needs_known_document: bool = False

@@ -87,6 +87,12 @@ async def test_a_multi_target_solution_counts_a_project_for_each_framework(
     async with bridge_process(toolchain, options(real_server, tmp_path)) as agent:
         data = await agent.do("workspace-open", path=str(folder))
         assert (data["projectCount"], data["documentCount"], errors(data)) == (3, 6, [])
+        told = [d for d in cast("list[Json]", data["loadDiagnostics"]) if d["severity"] == "Warning"]
+        if real_server.kind == "csharp-ls":
+            (warning,) = told
+            assert "Core.csproj (net10.0, netstandard2.0)" in str(warning["message"])
+        else:
+            assert told == []
         program = offset_of(folder / "Consumer/Program.cs", "System")
         assert "Remove unnecessary usings" not in titles(await agent.actions("Consumer/Program.cs", program))
 
