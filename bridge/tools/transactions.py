@@ -58,8 +58,12 @@ async def preview_transaction(
             raise BridgeError("InvalidRequest", "includeDiff needs the document to diff.")
         detailed = None
         if request.include_diff and request.document is not None:
-            detailed = _detailed(workspace, changes, request.document, request.context_lines)
-        documents = tuple(_changed_document(workspace, change) for change in changes)
+            detailed = await _detailed(workspace, changes, request.document, request.context_lines)
+        summaries = await to_thread.run_sync(_summaries, changes)
+        documents = tuple(
+            _changed_document(workspace, change, summary)
+            for change, summary in zip(changes, summaries, strict=True)
+        )
         seen = observed(workspace)
         data = wire.TransactionPreviewData(
             transaction=answers.transaction_info(workspace),
@@ -122,8 +126,14 @@ def _errors_in_words(seen: Observed | Unavailable) -> str:
     return f" {answers.counted(new, 'new error')}, {fixed} fixed{doubt}."
 
 
-def _changed_document(workspace: Workspace, change: FileChange) -> wire.ChangedDocument:
-    summary = diff.summary(change.before, change.after)
+def _summaries(changes: tuple[FileChange, ...]) -> list[diff.DiffSummary]:
+    """Of large changes this takes seconds, so a worker thread does it."""
+    return [diff.summary(change.before, change.after) for change in changes]
+
+
+def _changed_document(
+    workspace: Workspace, change: FileChange, summary: diff.DiffSummary
+) -> wire.ChangedDocument:
     return wire.ChangedDocument(
         document=answers.document_reference(workspace, document_reference(workspace, change.path)),
         change_kind=change.kind,
@@ -135,26 +145,30 @@ def _changed_document(workspace: Workspace, change: FileChange) -> wire.ChangedD
     )
 
 
-def _detailed(
+async def _detailed(
     workspace: Workspace, changes: tuple[FileChange, ...], selector: DocumentSelector, context: int
 ) -> wire.DocumentDiff:
     change = _named_change(workspace, changes, selector)
-    hunks = diff.hunks(change.before, change.after, context)
     return wire.DocumentDiff(
         document=answers.document_reference(workspace, document_reference(workspace, change.path)),
-        hunks=tuple(
-            wire.Hunk(
-                original_start_line=hunk.original_start_line,
-                original_line_count=hunk.original_line_count,
-                updated_start_line=hunk.updated_start_line,
-                updated_line_count=hunk.updated_line_count,
-                lines=tuple(hunk.lines),
-                original_lacks_final_newline=hunk.original_lacks_final_newline or None,
-                updated_lacks_final_newline=hunk.updated_lacks_final_newline or None,
-            )
-            for hunk in hunks
-        ),
+        hunks=await to_thread.run_sync(_hunks, change, context),
         truncated=False,
+    )
+
+
+def _hunks(change: FileChange, context: int) -> tuple[wire.Hunk, ...]:
+    """For a worker thread, as the summaries are."""
+    return tuple(
+        wire.Hunk(
+            original_start_line=hunk.original_start_line,
+            original_line_count=hunk.original_line_count,
+            updated_start_line=hunk.updated_start_line,
+            updated_line_count=hunk.updated_line_count,
+            lines=tuple(hunk.lines),
+            original_lacks_final_newline=hunk.original_lacks_final_newline or None,
+            updated_lacks_final_newline=hunk.updated_lacks_final_newline or None,
+        )
+        for hunk in diff.hunks(change.before, change.after, context)
     )
 
 

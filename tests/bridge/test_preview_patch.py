@@ -7,11 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from anyio import from_thread
 
 from tests.bridge.agent import APPLE as APPLE_TEXT
 from tests.bridge.agent import Scene, opened
 from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import stage_texts
+from transactions import diff
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +42,34 @@ async def applied_and_committed(made: Scene, patch: bytes) -> None:
     assert done.returncode == 0, done.stderr.decode()
     await made.agent.commit()
     assert sources(copy) == sources(made.root)
+
+
+@keeps("preview.diff")
+async def test_differences_are_made_in_a_worker_thread_so_that_large_ones_stop_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop takes a call from the middle of both, which it could not if they ran in it."""
+    met: list[str] = []
+
+    def met_by_the_loop(name: str) -> None:
+        usual = getattr(diff, name)
+
+        def differ(*arguments: object) -> object:
+            from_thread.run_sync(met.append, name)
+            return usual(*arguments)
+
+        monkeypatch.setattr(diff, name, differ)
+
+    async with opened(tmp_path) as made:
+        await made.agent.start()
+        before = "".join(f"// {number}\n" for number in range(100_000))
+        await stage_texts(made, {APPLE: before})
+        for name in ("summary", "hunks"):
+            met_by_the_loop(name)
+        preview = await made.agent.preview(document={"path": APPLE}, includeDiff=True)
+        assert sorted(met) == ["hunks", "summary"]
+        assert preview.diff is not None
+        assert sum(hunk.updated_line_count for hunk in preview.diff.hunks) == 100_000
 
 
 @keeps("preview.patch")
