@@ -133,6 +133,8 @@ def _chmod(world: World, target: str) -> Perform:
 
     def perform() -> Claim:
         path = world.root / target
+        if path.is_dir():
+            return NOTHING  # the commit has made a directory of it, which is another scenario's
         try:
             path.chmod(STRANGE_MODE)
             inode = os.lstat(path).st_ino
@@ -141,7 +143,7 @@ def _chmod(world: World, target: str) -> Perform:
 
         def verify(image: Image, moment: str) -> str | None:
             entry = image.get(os.fsencode(target))
-            if entry is None or entry.mode == STRANGE_MODE:
+            if entry is None or entry.kind != "file" or entry.mode == STRANGE_MODE:
                 return None
             # If it was our file that he changed, the mode goes with it when it is taken back.
             is_owed = stays and inode in (original, os.lstat(path).st_ino)

@@ -65,8 +65,13 @@ def hidden_with_new_parents(world: World, *names: str) -> Callable[[Image], Imag
     for name in names:
         parts = name.split("/")
         above = ["/".join(parts[:length]) for length in range(1, len(parts))]
-        left_out.update(directory for directory in above if os.fsencode(directory) not in world.before)
+        left_out.update(directory for directory in above if not _was_directory(world, directory))
     return hidden(left_out, below=False)
+
+
+def _was_directory(world: World, name: str) -> bool:
+    entry = world.before.get(os.fsencode(name))
+    return entry is not None and entry.kind == "directory"
 
 
 def existing(shape: Shape) -> list[str]:

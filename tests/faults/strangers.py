@@ -159,9 +159,9 @@ def _decide(world: World, *, take_before: bool) -> None:
 
 
 def _are_cut_off(world: World, names: list[str]) -> bool:
-    """Whether the directory of one of these is a link or a file, so that nothing can be put there."""
-    parents = [(world.root / name).parent for name in names]
-    return any(parent.is_symlink() or parent.is_file() for parent in parents)
+    """Whether the directory of one of these is a link or a file, or itself a directory: nothing can be put there."""
+    paths = [world.root / name for name in names]
+    return any(path.is_dir() or path.parent.is_symlink() or path.parent.is_file() for path in paths)
 
 
 @dataclass(frozen=True, slots=True)
