@@ -12,17 +12,23 @@ from lsp_client.dialects.base import FileEvent, Heard, LoadTarget, Port, Severit
 from lsp_client.errors import METHOD_NOT_FOUND, ProtocolViolation, ResponseError
 from lsp_client.messages import (
     Diagnostic,
-    Position,
     ProgressParams,
     Range,
     WorkDoneProgress,
     decode,
     decode_optional,
 )
+from lsp_client.texts import scrub
 from lsp_client.uris import path_to_uri
 
 LOG_SEVERITIES: Final[Mapping[int, Severity]] = {1: "error", 2: "warning", 3: "info", 4: "info", 5: "info"}
 """LSP's message types as severities."""
+
+SOLUTION_SUFFIXES: Final = frozenset({".sln", ".slnx", ".slnf"})
+"""Solutions and their filters."""
+
+TITLE_TAKEN: Final = "another action of the same title comes first"
+"""Why an action cannot be used that the server would not tell from the one before it."""
 
 EVENT_KINDS: Final = {"created": 1, "changed": 2, "deleted": 3}
 
@@ -65,9 +71,9 @@ def hull(diagnostics: Sequence[Diagnostic]) -> Range:
     return Range(min(item.range.start for item in diagnostics), max(item.range.end for item in diagnostics))
 
 
-def start_of_document() -> Position:
-    """Line 0, character 0."""
-    return Position(0, 0)
+def id_and_message_of(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:
+    """What identifies diagnostics wherever they stand; each once, in their order."""
+    return tuple(dict.fromkeys((item.id or "", scrub(item.message)) for item in diagnostics))
 
 
 def is_project_file(path: Path) -> bool:

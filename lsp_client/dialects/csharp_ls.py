@@ -8,23 +8,13 @@ What a client must know, in short:
 - After a change of a project file it loads anew, five seconds later, and silently goes back to the texts on disk.
 - A close re-reads the file and shifts line 1 of one with a byte order mark, so documents are changed back instead.
 - It marks no kinds, no diagnostics and no fix-alls, and it finds an action again by its title alone.
-
-How fixes and refactorings are told apart
------------------------------------------
-A list holds all refactorings first and all fixes after them.  Fixes come only from compiler diagnostics that touch
-the range, so without one there is no fix.  With one, the border is found by asking a second time for a place that
-has the same diagnostics but other refactorings: the whole document (or, when that was asked for, just the span of
-the diagnostics).  What a diagnostic offers does not depend on the range asked for, while hardly a refactoring fits
-both a caret and a whole file.  So the fixes are the longest tail of the list whose titles occur in the second list.
-The few refactorings that do fit both are known and left out of the comparison.  A title that the server itself
-marks, or that belongs to one kind by its nature, settles its side of the border.  When the second question fails,
-the kinds are likely ones, and the listing says that it is undecided.
+  See ``csharp_ls_listing`` for how its fixes and refactorings are told apart.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -45,10 +35,11 @@ from lsp_client.dialects.base import (
     LoadTarget,
     Port,
     ProjectChoice,
-    ServerAction,
+    Severity,
 )
 from lsp_client.dialects.common import (
     LOG_SEVERITIES,
+    SOLUTION_SUFFIXES,
     answers_a_question,
     document,
     first_lines,
@@ -60,6 +51,7 @@ from lsp_client.dialects.common import (
     touching,
     wire_events,
 )
+from lsp_client.dialects.csharp_ls_listing import Offer, classify
 from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError
 from lsp_client.failures import WorkspaceLoadFailed
 from lsp_client.messages import (
@@ -74,7 +66,7 @@ from lsp_client.messages import (
     decode,
     decode_optional,
 )
-from lsp_client.texts import LineRule, end_position, scrub
+from lsp_client.texts import LineRule, end_position
 
 RELOAD_STARTS_WITHIN: Final = 20.0
 """Seconds from the event of a project file to the first sign of the reload: the server itself waits five."""
@@ -82,15 +74,6 @@ RELOAD_STARTS_WITHIN: Final = 20.0
 PROBE_TIMEOUT: Final = 15.0
 """Seconds for the second question that tells fixes from refactorings.  It is a listing of the whole document; a
 document with so many errors that this does not suffice is left undecided."""
-
-RELOAD_NAMES: Final = frozenset({".sln", ".slnx", ".slnf"})
-
-REMOVE_USINGS: Final = "Remove unnecessary usings"
-UNUSED_USING: Final = "CS8019"
-"""Hidden, and so not always among the pulled diagnostics; the server maps it to that one fix."""
-
-_WIDE_REFACTORINGS: Final = re.compile(r"^(?:Encapsulate fields?\b|Sort Usings$)")
-"""Refactorings that fit a caret as well as a whole document."""
 
 _PROJECT_IN_TEXT: Final = re.compile(r"'(?P<project>/[^'\n]*proj)'")
 _SOLUTION_FAILED: Final = re.compile(r"^(?:csharp-ls: )?Solution .*could not be loaded")
@@ -132,7 +115,7 @@ class CsharpLsDialect:
 
     def accepts(self, path: Path) -> bool:
         """Solutions and filters (seen with 0.28.0); a project has to be given through a solution that holds it."""
-        return path.suffix.lower() in {".sln", ".slnx", ".slnf"}
+        return path.suffix.lower() in SOLUTION_SUFFIXES
 
     def command_line(
         self, command: Sequence[str], target: LoadTarget, *, log_directory: Path, client_process_id: int
@@ -209,7 +192,7 @@ class CsharpLsDialect:
         diagnostics: Sequence[Diagnostic] | None,
         project: ProjectChoice | None = None,
     ) -> ActionListing:
-        """The actions of a place, with the kinds found by the rule at the top."""
+        """The actions of a place, with the kinds found by the rule of ``csharp_ls_listing``."""
         del project
         offers = await _offers(port, path, place)
         if not offers:
@@ -230,7 +213,7 @@ class CsharpLsDialect:
         Source events are taken in in order, before any later question.  A document that is open is never named in a
         "changed" event, which would replace its text; a file with a byte order mark is opened with its decoded text.
         """
-        if any(event.path.suffix.lower() in RELOAD_NAMES for event in events):
+        if any(event.path.suffix.lower() in SOLUTION_SUFFIXES for event in events):
             return False
         told: list[FileEvent] = []
         other = False
@@ -302,19 +285,19 @@ def _said(logged: LoggedMessage) -> Heard:
     if _SOLUTION_FAILED.search(logged.message):
         return Heard(signal="failed", message=LoadMessage("error", text))
     if found := _PROJECT_FAILED.match(logged.message):
-        severity = "warning" if (found["kind"] or "Failure").lower() == "warning" else "error"
+        severity: Severity = "warning" if (found["kind"] or "Failure").lower() == "warning" else "error"
         project = _PROJECT_IN_TEXT.search(found["text"])
         return Heard(
             message=LoadMessage(
-                "warning" if severity == "warning" else "error",
+                severity,
                 first_lines(found["text"]),
                 Path(project["project"]) if project else None,
             )
         )
     if _FINISHED.match(logged.message):
         return Heard(message=LoadMessage("info", text))
-    severity_heard = LOG_SEVERITIES.get(logged.type, "info")
-    return NOTHING_HEARD if severity_heard == "info" else Heard(message=LoadMessage(severity_heard, text))
+    severity = LOG_SEVERITIES.get(logged.type, "info")
+    return NOTHING_HEARD if severity == "info" else Heard(message=LoadMessage(severity, text))
 
 
 def _progress(params: msgspec.Raw) -> Heard:
@@ -356,19 +339,6 @@ async def _answered(port: Port) -> bool:
 # --- its lists of actions -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """One action as listed."""
-
-    raw: msgspec.Raw
-    action: CodeAction
-
-    @property
-    def is_marked_fix(self) -> bool:
-        """The server says it, or the title cannot be anything else."""
-        return (self.action.kind or "").startswith("quickfix") or self.action.title == REMOVE_USINGS
-
-
 async def _offers(port: Port, path: Path, place: Range, *, timeout: float | None = None) -> list[Offer]:
     params = {"textDocument": document(path), "range": place, "context": {"diagnostics": []}}
     raw = await port.ask("textDocument/codeAction", params, timeout=timeout)
@@ -398,87 +368,3 @@ async def _comparison(
     except (RequestTimedOut, ResponseError, ProtocolViolation):
         return None
     return frozenset(offer.action.title for offer in offers)
-
-
-def classify(
-    offers: Sequence[Offer], place: Range, near: Sequence[Diagnostic], comparison: frozenset[str] | None
-) -> ActionListing:
-    """The listing of these offers: kinds by the rule at the top, diagnostics where there is only one they can be of.
-
-    ``near`` are the diagnostics that touch the place; ``comparison`` the titles of the second list, empty when there
-    was no diagnostic to ask about, ``None`` when the second question failed.
-    """
-    border = _border(offers, comparison if near else frozenset())
-    ids = {item.id for item in near}
-    only = _pairs(near) if len(ids) == 1 else None
-    titles = [offer.action.title for offer in offers]
-    actions: list[ServerAction] = []
-    omitted: list[ServerAction] = []
-    for index, offer in enumerate(offers):
-        title = offer.action.title
-        action = _server_action(
-            offer, place, is_fix=index >= border or offer.is_marked_fix, only=only, near=near
-        )
-        action = replace(action, ambiguous=titles.count(title) > 1)
-        if title in titles[:index]:
-            omitted.append(replace(action, needs="another action of the same title comes first"))
-        else:
-            actions.append(action)
-    return ActionListing(
-        tuple(actions),
-        tuple(omitted),
-        diagnostics_known=all(a.diagnostics is not None for a in actions if a.kind == "CodeFix"),
-        kinds_decided=comparison is not None or not near,
-    )
-
-
-def _border(offers: Sequence[Offer], comparison: frozenset[str] | None) -> int:
-    """The index of the first fix.  Without a second list: the first one that can be nothing else."""
-    marked = next((i for i, offer in enumerate(offers) if offer.is_marked_fix), len(offers))
-    if comparison is None:
-        return marked
-    border = len(offers)
-    while border > 0 and _in_both(offers[border - 1], comparison):
-        border -= 1
-    return min(border, marked)
-
-
-def _in_both(offer: Offer, comparison: frozenset[str]) -> bool:
-    title = offer.action.title
-    return offer.is_marked_fix or (title in comparison and not _WIDE_REFACTORINGS.match(title))
-
-
-def _server_action(
-    offer: Offer,
-    place: Range,
-    *,
-    is_fix: bool,
-    only: tuple[tuple[str, str], ...] | None,
-    near: Sequence[Diagnostic],
-) -> ServerAction:
-    title = offer.action.title
-    diagnostics: tuple[tuple[str, str], ...] | None = ()
-    of_diagnostic: Range | None = None
-    if is_fix:
-        diagnostics = only
-        of_diagnostic = near[0].range if len(near) == 1 else None
-        if title == REMOVE_USINGS:
-            unused = [item for item in near if item.id == UNUSED_USING]
-            diagnostics = _pairs(unused) or ((UNUSED_USING, ""),)
-            of_diagnostic = unused[0].range if unused else None
-    return ServerAction(
-        title=title,
-        title_path=(title,),
-        kind="CodeFix" if is_fix else "Refactoring",
-        kind_inferred=not (offer.action.kind or "").startswith("quickfix"),
-        diagnostics=diagnostics,
-        range=place,
-        fix_all_scopes=(),
-        payload=offer.raw,
-        is_preferred=bool(offer.action.is_preferred),
-        place=of_diagnostic,
-    )
-
-
-def _pairs(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys((item.id or "", scrub(item.message)) for item in diagnostics))

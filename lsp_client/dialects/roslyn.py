@@ -7,8 +7,7 @@ What a client must know, in short:
 - A load starts by ``solution/open`` or ``project/open`` and has *ended* at
   ``workspace/projectInitializationComplete``.  A solution that cannot be read never gets there: only an error in the
   log tells.
-- Actions are listed with groups (``data.NestedCodeActions``, already flat) and with a "Fix All" twin beside each
-  action that has one; here only the leaves remain, each with the scopes of its twin.
+- Actions are listed in groups and with a "Fix All" twin beside each action that has one: see ``roslyn_listing``.
 - File events are taken in some time later, without an answer.  So a changed file is shown by an open document, and
   for created and deleted files the membership in a project is asked for until it is as it should be.
 """
@@ -16,8 +15,8 @@ What a client must know, in short:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -27,9 +26,7 @@ import msgspec
 from lsp_client.capabilities import client_capabilities
 from lsp_client.dialects.base import (
     DOCUMENT_NOTIFICATIONS,
-    FIX_ALL_SCOPES,
     NOTHING_HEARD,
-    ActionKind,
     ActionListing,
     Deletion,
     FileEvent,
@@ -39,11 +36,11 @@ from lsp_client.dialects.base import (
     LoadTarget,
     Port,
     ProjectChoice,
-    ServerAction,
     Severity,
 )
 from lsp_client.dialects.common import (
     LOG_SEVERITIES,
+    SOLUTION_SUFFIXES,
     answers_a_question,
     document,
     first_lines,
@@ -54,18 +51,17 @@ from lsp_client.dialects.common import (
     touching,
     wire_events,
 )
+from lsp_client.dialects.roslyn_listing import read_listing
 from lsp_client.errors import ProtocolViolation, ResponseError
 from lsp_client.failures import DocumentNotSeen, WorkspaceLoadFailed
 from lsp_client.messages import (
-    CodeAction,
     Diagnostic,
     LoggedMessage,
     Range,
     decode,
     decode_optional,
-    decode_plain,
 )
-from lsp_client.texts import LineRule, scrub
+from lsp_client.texts import LineRule
 from lsp_client.uris import path_to_uri
 
 LOAD_ERROR_GRACE: Final = 5.0
@@ -85,9 +81,6 @@ MEMBERSHIP_INTERVAL: Final = 0.1
 MAX_HELD: Final = 256
 """More changed files than this at once (another branch was checked out) are for a new process, not for open documents."""
 
-RELOAD_NAMES: Final = frozenset({".sln", ".slnx", ".slnf"})
-"""A changed solution needs a new process: opening it again would add to the old one, nothing unloads."""
-
 RELOAD_FILES: Final = frozenset({"global.json", ".editorconfig", ".globalconfig"})
 """Taken in without a sign, if at all."""
 
@@ -100,11 +93,6 @@ _RELOADED: Final = re.compile(r"^Completed \(re\)load of ")
 _CONTEXT: Final = re.compile(r"^(?:\[[^\]]*\] )+")
 _VERSION: Final = re.compile(r"Server information:?\s*version:?\s*(?P<version>\S+(?: \([^)]*\))?)")
 _OPEN_FAILED: Final = re.compile(r"solution/open|project/open|OpenSolution|OpenProjects")
-_DIAGNOSTIC_IN_TITLE: Final = re.compile(r"^(?:Suppress|Configure) (?P<id>[A-Za-z]+\d+)\b")
-
-_GROUP: Final = "roslyn.client.nestedCodeAction"
-_FIX_ALL: Final = "roslyn.client.fixAllCodeAction"
-
 SETTINGS: Final[Mapping[str, object]] = {
     # Pulled by us alone, so the wide scope costs nothing until somebody asks for closed files.
     "background_analysis.dotnet_compiler_diagnostics_scope": "fullSolution",
@@ -125,12 +113,6 @@ class _Toast(msgspec.Struct, frozen=True, rename="camel"):
     message_type: int = 3
 
 
-class _ActionData(msgspec.Struct, frozen=True, rename="pascal"):
-    code_action_path: list[str] | None = None
-    fix_all_flavors: list[str] | None = None
-    nested_code_actions: list[msgspec.Raw] | None = None
-
-
 class _Contexts(msgspec.Struct, frozen=True):
     contexts: list[_ProjectContext] = msgspec.field(default_factory=list, name="_vs_projectContexts")
 
@@ -142,30 +124,6 @@ class _RawContexts(msgspec.Struct, frozen=True):
 class _ProjectContext(msgspec.Struct, frozen=True):
     label: str = msgspec.field(default="", name="_vs_label")
     is_miscellaneous: bool = msgspec.field(default=False, name="_vs_is_miscellaneous")
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One item of a list of actions, read but not yet judged."""
-
-    raw: msgspec.Raw
-    action: CodeAction
-    data: _ActionData
-    command: str | None
-    inherited: tuple[Diagnostic, ...] | None
-    kind: str | None
-
-    @property
-    def path(self) -> tuple[str, ...]:
-        return tuple(self.data.code_action_path or (self.action.title,))
-
-    @property
-    def is_group(self) -> bool:
-        return self.command == _GROUP or bool(self.data.nested_code_actions)
-
-    @property
-    def is_fix_all(self) -> bool:
-        return self.command == _FIX_ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +153,7 @@ class RoslynDialect:
 
     def accepts(self, path: Path) -> bool:
         """Solutions, filters and C# projects."""
-        return path.suffix.lower() in {".sln", ".slnx", ".slnf", ".csproj"}
+        return path.suffix.lower() in {*SOLUTION_SUFFIXES, ".csproj"}
 
     def command_line(
         self, command: Sequence[str], target: LoadTarget, *, log_directory: Path, client_process_id: int
@@ -393,7 +351,8 @@ class RoslynDialect:
 
 
 def _needs_new_process(path: Path) -> bool:
-    return path.suffix.lower() in RELOAD_NAMES or path.name.lower() in RELOAD_FILES
+    """A changed solution is one such case: opening it again would add to the old one, nothing unloads."""
+    return path.suffix.lower() in SOLUTION_SUFFIXES or path.name.lower() in RELOAD_FILES
 
 
 def _tells_of_failed_open(message: str, target: LoadTarget) -> bool:
@@ -422,130 +381,3 @@ async def is_member(port: Port, path: Path) -> bool:
     except (ResponseError, ProtocolViolation):
         return False
     return contexts is not None and any(not context.is_miscellaneous for context in contexts.contexts)
-
-
-# --- reading lists of actions -------------------------------------------------------------------------------
-
-
-def read_listing(raw: msgspec.Raw, place: Range, context: Sequence[Diagnostic] | None) -> ActionListing:
-    """A list of actions as leaves.  ``context`` are the diagnostics that were sent along, ``None`` if unknown."""
-    entries = list(_leaves(decode_optional(raw, list[msgspec.Raw]) or (), None))
-    twins = {_plain_path(entry.path): entry for entry in entries if entry.is_fix_all}
-    paths = [entry.path for entry in entries if not entry.is_fix_all]
-    actions: list[ServerAction] = []
-    omitted: list[ServerAction] = []
-    seen: set[tuple[str, ...]] = set()
-    for entry in entries:
-        if entry.is_fix_all:
-            continue
-        repeated = entry.path in seen
-        seen.add(entry.path)
-        action = _server_action(
-            entry, place, context, twins.get(entry.path), ambiguous=paths.count(entry.path) > 1
-        )
-        reason = "another action of the same title comes first" if repeated else _unusable(entry)
-        if reason is None:
-            actions.append(action)
-        else:
-            omitted.append(replace(action, needs=reason))
-    fixes = [action for action in actions if action.kind == "CodeFix"]
-    return ActionListing(
-        tuple(actions),
-        tuple(omitted),
-        diagnostics_known=all(fix.diagnostics is not None for fix in fixes),
-        kinds_decided=not any(action.kind_inferred for action in actions),
-    )
-
-
-def _leaves(items: Iterable[msgspec.Raw], parent: _Entry | None) -> Iterator[_Entry]:
-    for raw in items:
-        entry = _read_entry(raw, parent)
-        if entry.is_group:
-            yield from _leaves(entry.data.nested_code_actions or (), entry)
-        else:
-            yield entry
-
-
-def _read_entry(raw: msgspec.Raw, parent: _Entry | None) -> _Entry:
-    action = decode(raw, CodeAction)
-    data = (
-        _ActionData() if action.data is None else decode_optional(action.data, _ActionData) or _ActionData()
-    )
-    inherited = parent.inherited if parent is not None else None
-    if action.diagnostics is not None:
-        inherited = tuple(action.diagnostics)
-    kind = action.kind or (parent.kind if parent is not None else None)
-    return _Entry(raw, action, data, _command_name(action), inherited, kind)
-
-
-def _command_name(action: CodeAction) -> str | None:
-    if action.command is None:
-        return None
-    command = decode_plain(action.command)
-    match command:
-        case str():
-            return command
-        case {"command": str() as name}:
-            return name
-        case _:
-            return None
-
-
-def _unusable(entry: _Entry) -> str | None:
-    if entry.action.disabled is not None:
-        return entry.action.disabled.reason or "disabled"
-    return None if entry.command is None else "command"
-
-
-def _server_action(
-    entry: _Entry, place: Range, context: Sequence[Diagnostic] | None, twin: _Entry | None, *, ambiguous: bool
-) -> ServerAction:
-    kind, inferred = _kind(entry)
-    scopes = (twin.data.fix_all_flavors or ()) if twin is not None else ()
-    belongs_to = () if kind == "Refactoring" else _diagnostics(entry, context)
-    return ServerAction(
-        title=entry.action.title,
-        title_path=entry.path,
-        kind=kind,
-        kind_inferred=inferred,
-        diagnostics=None if belongs_to is None else _pairs(belongs_to),
-        range=place,
-        fix_all_scopes=tuple(scope for scope in FIX_ALL_SCOPES if scope in scopes),
-        payload=entry.raw,
-        is_preferred=bool(entry.action.is_preferred),
-        ambiguous=ambiguous,
-        fix_all_payload=twin.raw if twin is not None else None,
-        place=belongs_to[0].range if belongs_to else None,
-    )
-
-
-def _kind(entry: _Entry) -> tuple[ActionKind, bool]:
-    kind = entry.kind or ""
-    if kind == "quickfix" or kind.startswith("quickfix."):
-        return "CodeFix", False
-    if kind.startswith(("refactor", "source")):
-        return "Refactoring", False
-    return ("CodeFix" if entry.inherited else "Refactoring"), True
-
-
-def _diagnostics(entry: _Entry, context: Sequence[Diagnostic] | None) -> tuple[Diagnostic, ...] | None:
-    """What a fix belongs to: the server's own list, else the id that its menu names, else unknown.
-
-    An empty list of the server means that the fix belongs to something we did not send along, a hidden diagnostic
-    for instance: which one cannot be known.
-    """
-    if entry.inherited:
-        return entry.inherited
-    for title in entry.path[1:]:
-        if found := _DIAGNOSTIC_IN_TITLE.match(title):
-            return tuple(item for item in context or () if item.id == found["id"]) or None
-    return None
-
-
-def _pairs(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:
-    return tuple(dict.fromkeys((item.id or "", scrub(item.message)) for item in diagnostics))
-
-
-def _plain_path(path: tuple[str, ...]) -> tuple[str, ...]:
-    """The path of the action whose twin this is: builds differ in whether the twin's own path has the prefix."""
-    return (*path[:-1], path[-1].removeprefix("Fix All: "))

@@ -8,7 +8,7 @@ import pytest
 
 from lsp_client.dialects import CSHARP_LS
 from lsp_client.dialects.base import ActionListing, LoadTarget
-from lsp_client.dialects.csharp_ls import Offer, classify
+from lsp_client.dialects.csharp_ls_listing import Offer, classify
 from lsp_client.loading import LoadWatch
 from lsp_client.messages import CodeAction, Diagnostic, DiagnosticReport, Position, Range, decode
 from tests.lsp_client.transcripts import exchanges, said, sent

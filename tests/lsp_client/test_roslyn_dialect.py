@@ -10,7 +10,7 @@ import pytest
 from lsp_client.dialects import EMBEDDED, ROSLYN
 from lsp_client.dialects.base import ActionListing, DocumentView, LoadMessage, LoadTarget
 from lsp_client.dialects.common import nearest_project, touching
-from lsp_client.dialects.roslyn import read_listing
+from lsp_client.dialects.roslyn_listing import read_listing
 from lsp_client.loading import LoadWatch
 from lsp_client.messages import Diagnostic, Position, Range, decode
 from tests.lsp_client.transcripts import exchanges, said
