@@ -152,6 +152,10 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "behaviour 9, issue 4",
         "Of two bridges that commit at once, the second one sees the first one's change as a conflict.",
     ),
+    "commit.lock": (
+        "behaviour 4, commit 4",
+        "A held lock is waited for within --lease-wait, then WorkspaceBusy; one that cannot be used is CommitLockFailed.",
+    ),
     "commit.disk-full": (
         "issue 4, Must show",
         "A full disk refuses the commit; tree and transaction stay, and it is committed when there is room.",
