@@ -20,11 +20,11 @@ from bridge.editorconfig import editorconfig_for
 from bridge.errors import BridgeError
 from bridge.observations import observing
 from bridge.projects import Document
-from bridge.questions import CONTENT_MODIFIED, ask
+from bridge.questions import ask
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
-from lsp_client.errors import ResponseError
+from lsp_client.errors import CONTENT_MODIFIED, ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
 from transactions import edits
@@ -119,7 +119,7 @@ def undecided(listing: ActionListing, kinds: str, diagnostic_ids: frozenset[str]
     reasons = []
     if kinds != "All" and not listing.kinds_decided:
         reasons.append("the server does not mark fixes and refactorings, and the kinds here are only likely")
-    if diagnostic_ids and not all(a.diagnostics is not None for a in listing.actions if a.kind == "CodeFix"):
+    if diagnostic_ids and not listing.diagnostics_known:
         reasons.append("the server does not say which diagnostics its fixes belong to")
     return f"Not decided: {'; '.join(reasons)}." if reasons else None
 

@@ -29,10 +29,10 @@ from bridge.diagnostics import Difference, Finding, Look, Observations, compare,
 from bridge.errors import BridgeError
 from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
-from bridge.questions import CONTENT_MODIFIED, ask
+from bridge.questions import ask
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import DocumentView, ProjectChoice
-from lsp_client.errors import LanguageServerError, ProtocolViolation, ResponseError
+from lsp_client.errors import CONTENT_MODIFIED, LanguageServerError, ProtocolViolation, ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
 from transactions.overlay import FileChange, Overlay

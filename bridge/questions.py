@@ -11,13 +11,10 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from bridge.workspace import Workspace
-from lsp_client.errors import RequestTimedOut, ResponseError, ServerGone
+from lsp_client.errors import CONTENT_MODIFIED, RequestTimedOut, ResponseError, ServerGone
 from lsp_client.session import Session
 
 T = TypeVar("T")
-
-CONTENT_MODIFIED = -32801
-"""LSP's code for "the text has moved under this request"."""
 
 READ_ATTEMPTS = 2
 """A question that only reads is put once more when the server died under it."""

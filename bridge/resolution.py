@@ -22,15 +22,20 @@ MOST_CANDIDATES = 10
 """How many candidates a refusal names."""
 
 
+def require_one_name(selector: DocumentSelector) -> None:
+    """Raises ``DocumentSelectorInvalid`` unless the selector gives exactly one of path and id."""
+    if (selector.path is None) == (selector.document_id is None):
+        raise BridgeError(
+            "DocumentSelectorInvalid", "Give exactly one of path and documentId to name a document."
+        )
+
+
 def resolve_document(workspace: Workspace, selector: DocumentSelector) -> Document:
     """The one document a selector names.
 
     Raises ``DocumentSelectorInvalid``, ``DocumentNotFound``, ``DocumentAmbiguous``, and the project's own codes.
     """
-    if (selector.path is None) == (selector.document_id is None):
-        raise BridgeError(
-            "DocumentSelectorInvalid", "Give exactly one of path and documentId to name a document."
-        )
+    require_one_name(selector)
     projects = matching_projects(workspace, selector.project) if selector.project else None
     everywhere = found = _documents(workspace, selector)
     if projects is not None:
@@ -76,8 +81,8 @@ def documents_at(workspace: Workspace, path: Path) -> list[Document]:
     return [] if owner is None else [owner.document_for(path)]
 
 
-def document_reference(workspace: Workspace, path: Path) -> Document:
-    """Some document that stands for a path in a preview, deleted files included."""
+def document_standing_for(workspace: Workspace, path: Path) -> Document:
+    """Some document for a path in a preview, deleted files and those of no project included."""
     for name in workspace.load.links.names(path):
         known = workspace.structure.documents_at(name)
         if known:

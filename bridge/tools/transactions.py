@@ -11,7 +11,7 @@ from bridge.diagnostics import Difference, Finding
 from bridge.errors import Action, BridgeError
 from bridge.observations import Observed, Unavailable, observed
 from bridge.progress import relayed
-from bridge.resolution import document_reference
+from bridge.resolution import document_standing_for, require_one_name
 from bridge.states import State
 from bridge.tools import answers
 from bridge.tools.answers import Outcome
@@ -135,7 +135,7 @@ def _changed_document(
     workspace: Workspace, change: FileChange, summary: diff.DiffSummary
 ) -> wire.ChangedDocument:
     return wire.ChangedDocument(
-        document=answers.document_reference(workspace, document_reference(workspace, change.path)),
+        document=answers.document_reference(workspace, document_standing_for(workspace, change.path)),
         change_kind=change.kind,
         preview=wire.ChangeSummary(
             added_lines=summary.added, removed_lines=summary.removed, changed_lines=summary.changed
@@ -150,7 +150,7 @@ async def _detailed(
 ) -> wire.DocumentDiff:
     change = _named_change(workspace, changes, selector)
     return wire.DocumentDiff(
-        document=answers.document_reference(workspace, document_reference(workspace, change.path)),
+        document=answers.document_reference(workspace, document_standing_for(workspace, change.path)),
         hunks=await to_thread.run_sync(_hunks, change, context),
         truncated=False,
     )
@@ -175,12 +175,9 @@ def _hunks(change: FileChange, context: int) -> tuple[wire.Hunk, ...]:
 def _named_change(
     workspace: Workspace, changes: tuple[FileChange, ...], selector: DocumentSelector
 ) -> FileChange:
-    if (selector.path is None) == (selector.document_id is None):
-        raise BridgeError(
-            "DocumentSelectorInvalid", "Give exactly one of path and documentId to name a document."
-        )
+    require_one_name(selector)
     for change in changes:
-        document = document_reference(workspace, change.path)
+        document = document_standing_for(workspace, change.path)
         if selector.document_id == document.id or (
             selector.path is not None and selector.path.replace("\\", "/") == workspace.relative(change.path)
         ):

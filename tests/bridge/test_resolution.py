@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bridge.errors import BridgeError
 from bridge.resolution import (
     MOST_CANDIDATES,
-    document_reference,
+    document_standing_for,
     documents_at,
     matching_projects,
     resolve_document,
@@ -75,7 +75,7 @@ async def test_staged_and_deleted_files_are_documents_of_their_revision_alone(tm
         assert workspace.structure.project(created.project_id) in workspace.structure.projects
         assert resolve_document(workspace, DocumentSelector(path="App/Deep/New.cs")) == created
         assert resolve_document(workspace, DocumentSelector(document_id=created.id)) == created
-        assert document_reference(workspace, apple) == known
+        assert document_standing_for(workspace, apple) == known
         with pytest.raises(BridgeError):
             resolve_document(workspace, DocumentSelector(document_id=known.id))
         await made.agent.undo()
