@@ -19,6 +19,19 @@ FILE = "Core/Apple.cs"
 LISTING: Mapping[str, object] = {"document": {"path": FILE}, "kinds": "All"}
 
 
+async def refusals_side_by_side(made: Scene) -> list[str]:
+    """The codes with which four listings are refused that are sent at once."""
+    codes: list[str] = []
+
+    async def look() -> None:
+        codes.append((await made.agent.refused("list-code-actions", **LISTING)).code)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(4):
+            tasks.start_soon(look)
+    return codes
+
+
 def write_other_text(made: Scene) -> None:
     made.file(FILE).write_text("class Other { }\n", encoding="utf-8")
 
@@ -302,30 +315,14 @@ async def test_two_queries_that_meet_a_change_side_by_side_are_both_told(tmp_pat
     async with opened(tmp_path) as made:
         await made.agent.start()
         write_other_text(made)
-        codes: list[str] = []
-
-        async def look() -> None:
-            codes.append((await made.agent.refused("list-code-actions", **LISTING)).code)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(4):
-                tasks.start_soon(look)
-        assert codes == ["TransactionConflicted"] * 4
+        assert await refusals_side_by_side(made) == ["TransactionConflicted"] * 4
 
 
 @keeps("external.picked-up", "parallel.calls")
 async def test_queries_that_meet_a_change_side_by_side_pick_it_up_once(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         write_other_text(made)
-        codes: list[str] = []
-
-        async def look() -> None:
-            codes.append((await made.agent.refused("list-code-actions", **LISTING)).code)
-
-        async with anyio.create_task_group() as tasks:
-            for _ in range(4):
-                tasks.start_soon(look)
-        assert codes == ["SnapshotMismatch"] * 4
+        assert await refusals_side_by_side(made) == ["SnapshotMismatch"] * 4
         await made.agent.status()
         assert made.agent.identity.workspace_epoch == 2
 

@@ -12,6 +12,7 @@ import anyio
 from lsp_client.dialects import CSHARP_LS, ROSLYN, Dialect
 from lsp_client.dialects.base import LoadTarget
 from lsp_client.discovery import ServerLaunch
+from lsp_client.errors import LanguageServerError
 from lsp_client.messages import decode
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor, Waits
@@ -64,6 +65,20 @@ async def supervised(
         yield supervisor
         with anyio.fail_after(BOUND):
             await supervisor.stop()
+
+
+async def failure_of(supervisor: Supervisor, seconds: float = BOUND) -> LanguageServerError:
+    """The failure with which the first load ends, within ``seconds``."""
+    caught: list[LanguageServerError] = []
+    async with anyio.create_task_group() as tasks:
+        with anyio.fail_after(seconds):
+            try:
+                await tasks.start(supervisor.run)
+            except LanguageServerError as error:
+                caught.append(error)
+        tasks.cancel_scope.cancel()
+    assert caught, "the load was expected to fail"
+    return caught[0]
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from tests.lsp_client.strict import (
     BOUND,
     SERVER,
     WAITS,
+    failure_of,
     seen,
     strict_launch,
     supervised,
@@ -36,20 +37,6 @@ pytestmark = pytest.mark.anyio
 both = pytest.mark.parametrize("mode", ["roslyn", "csharp-ls"])
 
 LOG = "window/logMessage"
-
-
-async def started(supervisor: Supervisor) -> LanguageServerError:
-    """The failure with which the first load ends."""
-    caught: list[LanguageServerError] = []
-    async with anyio.create_task_group() as tasks:
-        with anyio.fail_after(BOUND):
-            try:
-                await tasks.start(supervisor.run)
-            except LanguageServerError as error:
-                caught.append(error)
-        tasks.cancel_scope.cancel()
-    assert caught, "the load was expected to fail"
-    return caught[0]
 
 
 async def killed(supervisor: Supervisor) -> None:
@@ -134,7 +121,7 @@ async def test_a_solution_that_cannot_be_opened_is_reported_long_before_the_load
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lsp_client.dialects.roslyn.LOAD_ERROR_GRACE", 0.3)
-    failure = await started(supervisor_of(tmp_path, "roslyn", load="broken"))
+    failure = await failure_of(supervisor_of(tmp_path, "roslyn", load="broken"))
     assert isinstance(failure, WorkspaceLoadFailed)
     assert "Could not find file" in failure.message
     assert "Some.Place" not in failure.message
@@ -143,14 +130,14 @@ async def test_a_solution_that_cannot_be_opened_is_reported_long_before_the_load
 async def test_a_solution_that_csharp_ls_could_not_load_is_no_success_although_it_answers(
     tmp_path: Path,
 ) -> None:
-    failure = await started(supervisor_of(tmp_path, "csharp-ls", load="failed"))
+    failure = await failure_of(supervisor_of(tmp_path, "csharp-ls", load="failed"))
     assert isinstance(failure, WorkspaceLoadFailed)
     assert "could not be loaded" in failure.message
 
 
 async def test_a_load_that_never_ends_is_given_up_after_its_bound(tmp_path: Path) -> None:
     waits = Waits(load_timeout=1.0, request_timeout=BOUND)
-    failure = await started(supervisor_of(tmp_path, "roslyn", waits, load="never", stderr="last words\n"))
+    failure = await failure_of(supervisor_of(tmp_path, "roslyn", waits, load="never", stderr="last words\n"))
     assert isinstance(failure, WorkspaceLoadTimedOut)
     assert (failure.seconds, failure.stderr_tail) == (1.0, "last words\n")
 
@@ -159,14 +146,16 @@ async def test_a_load_that_never_ends_is_given_up_after_its_bound(tmp_path: Path
 async def test_a_server_that_dies_while_it_starts_is_reported_with_its_last_words(
     tmp_path: Path, mode: str
 ) -> None:
-    failure = await started(supervisor_of(tmp_path, mode, load="die", stderr="Unrecognized command '--x'\n"))
+    failure = await failure_of(
+        supervisor_of(tmp_path, mode, load="die", stderr="Unrecognized command '--x'\n")
+    )
     assert isinstance(failure, LanguageServerFailed)
     assert "Unrecognized command" in failure.stderr_tail
 
 
 async def test_a_missing_runtime_is_told_as_such(tmp_path: Path) -> None:
     words = "noise\nYou must install or update .NET to run this application.\n\nFramework: 'X'\n"
-    failure = await started(supervisor_of(tmp_path, "csharp-ls", load="die", stderr=words))
+    failure = await failure_of(supervisor_of(tmp_path, "csharp-ls", load="die", stderr=words))
     assert isinstance(failure, DotnetSdkNotFound)
     assert failure.message == "You must install or update .NET to run this application. Framework: 'X'"
 
@@ -174,12 +163,12 @@ async def test_a_missing_runtime_is_told_as_such(tmp_path: Path) -> None:
 async def test_a_program_that_is_not_there_is_reported(tmp_path: Path) -> None:
     target = workspace(tmp_path)
     missing = ServerLaunch(ROSLYN, (str(tmp_path / "no-server"),), "test")
-    failure = await started(Supervisor(missing, target, dict(os.environ), WAITS))
+    failure = await failure_of(Supervisor(missing, target, dict(os.environ), WAITS))
     assert isinstance(failure, LanguageServerFailed)
     assert "no-server" in failure.message
     no_dotnet = ServerLaunch(ROSLYN, (str(tmp_path / "dotnet"), "x.dll"), "test")
     assert isinstance(
-        await started(Supervisor(no_dotnet, target, dict(os.environ), WAITS)), DotnetSdkNotFound
+        await failure_of(Supervisor(no_dotnet, target, dict(os.environ), WAITS)), DotnetSdkNotFound
     )
 
 
@@ -187,7 +176,7 @@ async def test_a_program_that_is_not_there_is_reported(tmp_path: Path) -> None:
 async def test_another_target_framework_than_the_one_asked_for_is_refused(tmp_path: Path, said: str) -> None:
     environment = {**os.environ, "TargetFramework": "netstandard2.0"}
     supervisor = Supervisor(strict_launch("csharp-ls", stderr=said), workspace(tmp_path), environment, WAITS)
-    failure = await started(supervisor)
+    failure = await failure_of(supervisor)
     assert isinstance(failure, MsBuildPropertiesRejected)
     assert "netstandard2.0" in failure.message
 

@@ -15,12 +15,13 @@ import pytest
 from lsp_client.dialects import CSHARP_LS
 from lsp_client.dialects.base import ActionListing, DocumentView, FileEvent, LoadTarget, ServerAction
 from lsp_client.discovery import discover
-from lsp_client.errors import LanguageServerError, ResponseError, ServerGone
+from lsp_client.errors import ResponseError, ServerGone
 from lsp_client.failures import DocumentNotSeen, MsBuildPropertiesRejected, WorkspaceLoadFailed
 from lsp_client.messages import CreateFile, Position, Range, TextDocumentEdit
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor, Waits
 from lsp_client.uris import uri_to_path
+from tests.lsp_client.strict import failure_of
 from tests.real.conftest import CopySample, RealServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_dotnet_left")]
@@ -56,20 +57,6 @@ async def supervised(
             await tasks.start(supervisor.run)
             yield supervisor
             await supervisor.stop()
-
-
-async def failure_of(supervisor: Supervisor) -> LanguageServerError:
-    """What the first load fails with."""
-    caught: list[LanguageServerError] = []
-    async with anyio.create_task_group() as tasks:
-        with anyio.fail_after(BOUND):
-            try:
-                await tasks.start(supervisor.run)
-            except LanguageServerError as error:
-                caught.append(error)
-        tasks.cancel_scope.cancel()
-    assert caught, "the load was expected to fail"
-    return caught[0]
 
 
 async def diagnostics(session: Session, path: Path, text: str) -> list[str]:
@@ -245,7 +232,7 @@ async def test_a_solution_that_is_not_there_fails_the_load_in_its_own_words(
     real_server: RealServer, two_projects: Path, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
     target = target_of(two_projects, "Nowhere.slnx")
-    failure = await failure_of(supervisor_of(real_server, target, toolchain, tmp_path / "logs"))
+    failure = await failure_of(supervisor_of(real_server, target, toolchain, tmp_path / "logs"), BOUND)
     assert isinstance(failure, WorkspaceLoadFailed)
     assert "Nowhere.slnx" in failure.message
 
@@ -258,7 +245,7 @@ async def test_a_target_framework_is_loaded_or_refused_but_never_replaced(
     environment = {**toolchain, "TargetFramework": "netstandard2.0"}
     supervisor = supervisor_of(real_server, target, environment, tmp_path / "logs")
     if not supervisor.launch.dialect.supports_target_framework:
-        assert isinstance(await failure_of(supervisor), MsBuildPropertiesRejected)
+        assert isinstance(await failure_of(supervisor, BOUND), MsBuildPropertiesRejected)
         return
     clock = folder / "Core/Clock.cs"
     text = clock.read_text(encoding="utf-8").replace(

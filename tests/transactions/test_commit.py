@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.transactions.crashes import FILES, STEPS
 from tests.transactions.worlds import (
     FOR_EVER,
     FaultySystem,
@@ -26,25 +27,6 @@ from transactions.overlay import Overlay
 from transactions.places import OPEN_DIRECTORIES_MAX, Directory
 from transactions.system import System
 
-FILES = {
-    "App/A.cs": b"class A { }\r\n",
-    "App/B.cs": b"\xef\xbb\xbfclass B { }\n",
-    "Lib/Old.cs": b"class Old { }\n",
-    "Lib/Swap1.cs": b"one\n",
-    "Lib/Swap2.cs": b"two\n",
-    "Lib/Gone.cs": b"gone\n",
-    "Lib/Untouched.cs": b"\xff\xfeu\x00",
-}
-STEPS: dict[str, str | tuple[str, str] | None] = {
-    "App/A.cs": "class A2 { }\r\n",
-    "App/B.cs": "class B2 { }\n",
-    "Lib/Old.cs": None,
-    "New/Deep/Moved.cs": ("Lib/Old.cs", "class Moved { }\n"),
-    "Lib/Swap1.cs": ("Lib/Swap2.cs", "two\n"),
-    "Lib/Swap2.cs": ("Lib/Swap1.cs", "one, edited\n"),
-    "Lib/Gone.cs": None,
-    "Lib/Fresh.cs": "fresh\n",
-}
 AFTER = {
     "App/A.cs": b"class A2 { }\r\n",
     "App/B.cs": b"\xef\xbb\xbfclass B2 { }\n",
