@@ -84,7 +84,7 @@ class ActionReferences:
         self._live.pop(action_id.lower(), None)
 
     def clear(self) -> None:
-        """Forget all ids: the workspace was loaded anew or closed."""
+        """Forget all ids: the state they were given for is over."""
         self._live.clear()
 
     def _drop_expired(self) -> None:

@@ -49,9 +49,9 @@ def glob_project(project: Path) -> GlobbedProject:
         found = []
     files = dict.fromkeys(found)
     for item in _items(root, "Compile"):
-        for action in ("Include", "Remove", "Update"):
+        for action in ("Include", "Remove"):  # an Update changes no more than metadata
             text = item.get(action)
-            if text is None or action == "Update":
+            if text is None:
                 continue
             if not _is_plain(item, root, text):
                 notes[f'Compile {action}="{text[:120]}" depends on more than the file says'] = None
@@ -60,10 +60,10 @@ def glob_project(project: Path) -> GlobbedProject:
                 if not pattern:
                     continue
                 if action == "Include":
-                    excluded = _matcher(folder, item.get("Exclude") or "")
+                    excluded = _Matcher(folder, item.get("Exclude") or "")
                     files |= dict.fromkeys(p for p in _expand(folder, pattern) if not excluded(p))
                 else:
-                    removed = _matcher(folder, pattern)
+                    removed = _Matcher(folder, pattern)
                     files = {path: None for path in files if not removed(path)}
     references = [
         Path(os.path.normpath(folder / part.strip().replace("\\", "/")))
@@ -83,14 +83,10 @@ def glob_project(project: Path) -> GlobbedProject:
 
 def is_old_style(root: Element) -> bool:
     """Whether a project file is of the time before SDKs: it imports the C# targets itself and names no SDK."""
-    if root.get("Sdk") or any(local_name(e) == "Sdk" or e.get("Sdk") for e in _elements(root)):
+    if root.get("Sdk") or any(local_name(e) == "Sdk" or e.get("Sdk") for e in root.iter()):
         return False
-    imports = [e.get("Project") or "" for e in _elements(root) if local_name(e) == "Import"]
+    imports = [e.get("Project") or "" for e in root.iter() if local_name(e) == "Import"]
     return any("microsoft.csharp.targets" in text.lower() for text in imports)
-
-
-def _elements(root: Element) -> Iterable[Element]:
-    return root.iter()
 
 
 def _items(root: Element, name: str) -> Iterable[Element]:
@@ -106,7 +102,7 @@ def _items(root: Element, name: str) -> Iterable[Element]:
 def _property(root: Element, name: str) -> str | None:
     """The last plain value of a property; its letters as written, ``true`` and ``false`` in lower case."""
     values = [
-        e.text.strip() for e in _elements(root) if local_name(e) == name and e.text and not e.get("Condition")
+        e.text.strip() for e in root.iter() if local_name(e) == name and e.text and not e.get("Condition")
     ]
     if not values:
         return None
@@ -158,7 +154,7 @@ def _expand(folder: Path, pattern: str) -> list[Path]:
             break
         fixed.append(part)
     base = Path(os.path.normpath(folder / "/".join(fixed))) if fixed != [""] else Path("/")
-    matches = _matcher(folder, pattern)
+    matches = _Matcher(folder, pattern)
     found: list[Path] = []
     for directory, _, names in os.walk(base):
         found += [path for path in (Path(directory, name) for name in sorted(names)) if matches(path)]
@@ -178,10 +174,6 @@ class _Matcher:
     def __call__(self, path: Path) -> bool:
         text = path.as_posix()
         return any(expression.fullmatch(text) for expression in self._expressions)
-
-
-def _matcher(folder: Path, patterns: str) -> _Matcher:
-    return _Matcher(folder, patterns)
 
 
 def _expression(glob: str) -> str:

@@ -150,7 +150,7 @@ def _resolve(written: str, file: Path, known: Mapping[str, str]) -> list[Path] |
         if any(mark in parent for mark in "*?"):
             return None
         return sorted(Path(parent).glob(pattern))
-    return [Path(part) for part in [whole]]
+    return [Path(whole)]
 
 
 def imports_in_flattened(text: str) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 Three things have to agree whenever a question is asked: the disk, the staged texts, and the server.
 
-* **Disk.**  Before a lease is handed out, the inputs are compared with what was loaded (``external_changes`` below).
+* **Disk.**  Before a lease is handed out, the inputs are compared with what was loaded (``_must_pick_up``).
   A change inside a transaction is a conflict.  Outside of one it is picked up: epoch and snapshot move, and the
   events are owed to the server.
 * **Staged texts.**  They are the transaction's current overlay; without a transaction it is empty.
@@ -418,9 +418,8 @@ class Workspace:
         if any(change.kind != "Modified" for change in changes):
             try:
                 self.load = await self._loader.count_again(self.request, self.load)
-            except (
-                PathRefused
-            ) as error:  # written is written; the solution's own trouble shows at the next call
+            except PathRefused as error:
+                # Written is written; the solution's own trouble shows at the next call.
                 logger.warning("the documents could not be counted after a commit: %s", error.message)
 
 

@@ -268,7 +268,7 @@ class Desk:
 def shown(value: object) -> str:
     """A text or path for people: what a terminal cannot show is written as an escape."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else str(value)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in str(text))
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _short(item: RecoveryItem) -> str:

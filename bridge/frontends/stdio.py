@@ -194,9 +194,7 @@ async def _read_some(descriptor: int) -> bytes:
             await anyio.lowlevel.checkpoint()
         try:
             return os.read(descriptor, READ_BYTES)
-        except (
-            BlockingIOError
-        ):  # whoever gave us the descriptor made it non-blocking, and the wake-up was spurious
+        except BlockingIOError:  # the descriptor was given to us non-blocking, and the wake-up was spurious
             continue
         except OSError:  # the terminal or socket went away
             return b""
