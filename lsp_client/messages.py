@@ -178,7 +178,6 @@ class Diagnostic(Struct, frozen=True):
     severity: int | None = None
     code: int | str | None = None
     source: str | None = None
-    tags: list[int] | None = None
 
     @property
     def id(self) -> str | None:
@@ -190,16 +189,7 @@ class DiagnosticReport(Struct, frozen=True, rename="camel"):
     """An answer to a diagnostic pull: ``full`` with items, or ``unchanged``."""
 
     kind: str = "full"
-    result_id: str | None = None
     items: list[Diagnostic] | None = None
-
-
-class PublishedDiagnostics(Struct, frozen=True):
-    """Diagnostics that a server sends by itself."""
-
-    uri: str
-    diagnostics: list[Diagnostic]
-    version: int | None = None
 
 
 class Command(Struct, frozen=True):
@@ -285,7 +275,6 @@ class ConfigurationItem(Struct, frozen=True, rename="camel"):
     """One setting the server asks for."""
 
     section: str | None = None
-    scope_uri: str | None = None
 
 
 class ConfigurationParams(Struct, frozen=True):

@@ -120,7 +120,6 @@ class Session:
         self.server_name = dialect.display_name
         """The name for people; a stand-in for Microsoft's server is called one."""
         self.server_version: str | None = None
-        self.is_stand_in = dialect.syntax_only
         self.broken = anyio.Event()
         """Set when the server can no longer be used although its process lives: what it sees is not known."""
         self.limits: tuple[str, ...] = dialect.limits
@@ -188,7 +187,6 @@ class Session:
         """A server that calls itself a stand-in in its log is called one everywhere."""
         self.server_version = self.watch.version or self.server_version
         if self.server_version is not None and "stand-in" in self.server_version:
-            self.is_stand_in = True
             self.server_name = f"{self.dialect.display_name} (stand-in)"
             self.limits = (*self.dialect.limits, "a stand-in, not Microsoft's server")
 

@@ -24,11 +24,6 @@ def path_to_uri(path: Path) -> str:
     return "file://" + quote_from_bytes(os.fsencode(path), safe=_SAFE_IN_PATH)
 
 
-def is_file_uri(uri: str) -> bool:
-    """Whether ``uri`` names a file, rather than generated or decompiled text under a scheme of the server."""
-    return _FILE_SCHEME.match(uri) is not None
-
-
 def uri_to_path(uri: str) -> Path:
     """The path that a ``file:`` URI names, decoded once, not resolved.
 

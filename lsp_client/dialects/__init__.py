@@ -1,6 +1,5 @@
 """The kinds of language servers, one module each; `base` is the seam they share."""
 
-from collections.abc import Mapping
 from typing import Final
 
 from lsp_client.dialects.base import Dialect
@@ -12,7 +11,4 @@ ROSLYN: Final[Dialect] = RoslynDialect()
 CSHARP_LS: Final[Dialect] = CsharpLsDialect()
 EMBEDDED: Final[Dialect] = EmbeddedDialect()
 
-DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (ROSLYN, CSHARP_LS, EMBEDDED)}
-"""All dialects by name, the best server first."""
-
-__all__ = ["CSHARP_LS", "DIALECTS", "EMBEDDED", "ROSLYN", "Dialect"]
+__all__ = ["CSHARP_LS", "EMBEDDED", "ROSLYN", "Dialect"]

@@ -24,6 +24,14 @@ from lsp_client.uris import path_to_uri
 LOG_SEVERITIES: Final[Mapping[int, Severity]] = {1: "error", 2: "warning", 3: "info", 4: "info", 5: "info"}
 """LSP's message types as severities."""
 
+DOTNET_VARIABLES: Final[Mapping[str, str]] = {
+    # A build node that outlives a restore keeps its pipe open, and the load never ends.
+    "MSBUILDDISABLENODEREUSE": "1",
+    "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
+    "DOTNET_NOLOGO": "1",
+}
+"""What every server that runs ``dotnet`` needs in its environment."""
+
 SOLUTION_SUFFIXES: Final = frozenset({".sln", ".slnx", ".slnf"})
 """Solutions and their filters."""
 

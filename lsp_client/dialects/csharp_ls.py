@@ -38,6 +38,7 @@ from lsp_client.dialects.base import (
     Severity,
 )
 from lsp_client.dialects.common import (
+    DOTNET_VARIABLES,
     LOG_SEVERITIES,
     SOLUTION_SUFFIXES,
     answers_a_question,
@@ -126,12 +127,7 @@ class CsharpLsDialect:
 
     def environment(self) -> Mapping[str, str]:
         """English titles: they are what an action is found by."""
-        return {
-            "DOTNET_CLI_UI_LANGUAGE": "en-US",
-            "MSBUILDDISABLENODEREUSE": "1",
-            "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
-            "DOTNET_NOLOGO": "1",
-        }
+        return {**DOTNET_VARIABLES, "DOTNET_CLI_UI_LANGUAGE": "en-US"}
 
     def capabilities(self) -> dict[str, object]:
         """Without dynamic registration: everything is offered from the start, no round trip."""

@@ -39,6 +39,7 @@ from lsp_client.dialects.base import (
     Severity,
 )
 from lsp_client.dialects.common import (
+    DOTNET_VARIABLES,
     LOG_SEVERITIES,
     SOLUTION_SUFFIXES,
     answers_a_question,
@@ -174,8 +175,8 @@ class RoslynDialect:
         )
 
     def environment(self) -> Mapping[str, str]:
-        """No node reuse: a build node that outlives a restore keeps its pipe open, and the load never ends."""
-        return {"MSBUILDDISABLENODEREUSE": "1", "DOTNET_CLI_TELEMETRY_OPTOUT": "1", "DOTNET_NOLOGO": "1"}
+        """What its .NET processes need."""
+        return DOTNET_VARIABLES
 
     def capabilities(self) -> dict[str, object]:
         """With dynamic registration: watching is ours, and all sources of diagnostics answer."""

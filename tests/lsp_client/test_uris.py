@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsp_client.uris import is_file_uri, path_to_uri, uri_to_path
+from lsp_client.uris import path_to_uri, uri_to_path
 
 
 @pytest.mark.parametrize(
@@ -66,13 +66,6 @@ def test_what_servers_write_is_read(uri: str, path: str) -> None:
 def test_what_names_no_local_file_is_refused(uri: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         uri_to_path(uri)
-
-
-def test_only_file_uris_are_file_uris() -> None:
-    assert is_file_uri("file:///a")
-    assert is_file_uri("File:///a")
-    assert not is_file_uri("csharp:/metadata/a")
-    assert not is_file_uri("/a")
 
 
 def test_a_relative_path_has_no_uri() -> None:
