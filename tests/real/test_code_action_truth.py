@@ -57,6 +57,9 @@ async def test_kinds_diagnostics_menus_and_scopes_are_true(
         found = by_title(everything)
         assert found[add_using]["kind"] == "CodeFix"
         assert ids_of(found[add_using]) == ["CS0246"]
+        location = cast("Json", found[add_using]["location"])
+        assert location["span"] == {"start": ERRORS.index("List<int>"), "length": len("List<int>")}
+        assert (location["line"], location["column"]) == (6, 21)
         assert found["Encapsulate field: '_sides' (and use property)"]["kind"] == "Refactoring"
 
         fixes = await agent.listing("Errors.cs", unknown_type, kinds="CodeFixes")
@@ -84,6 +87,8 @@ async def test_kinds_diagnostics_menus_and_scopes_are_true(
             nested = found["Generate class 'List' in new file"]
             assert nested["titlePath"] == ["Generate type 'List'", "Generate class 'List' in new file"]
             assert not any(action.get("kindInferred") for action in items(everything))
+            whole = by_title(await agent.listing("Errors.cs", 0, len(ERRORS)))
+            assert whole[add_using]["location"] == location, "not the whole document"
         else:
             assert ids_of(unused) == ["CS8019"]
             assert "fixAllScopes" not in unused
@@ -267,3 +272,55 @@ async def test_right_after_a_commit_that_created_a_file_another_file_is_answered
         await agent.stage("User.cs", user.index("Count()"), "Generate method 'Count'")
         await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
     assert "int Count()" in (solution.parent / "Service.cs").read_text()
+
+
+UNRESOLVABLE = """namespace Small;
+
+public class Line
+{
+    private readonly string _name;
+    private readonly Unknown _unknown;
+}
+"""
+
+
+@pytest.mark.anyio
+async def test_what_csharp_ls_lists_and_can_never_resolve_is_refused_and_nothing_is_lost(
+    csharp_ls_dll: Path, toolchain: Mapping[str, str], tmp_path: Path
+) -> None:
+    """These need a dialog that the server has no service for; its answer is an internal error."""
+    solution = small_solution(tmp_path / "small", {"Line.cs": UNRESOLVABLE})
+    server = RealServer("csharp-ls", csharp_ls_dll)
+    name, unknown = UNRESOLVABLE.index("Line"), UNRESOLVABLE.index("Unknown")
+    async with bridge_process(toolchain, options(server, tmp_path)) as agent:
+        await agent.do("workspace-open", path=str(solution))
+        await agent.do("transaction-start")
+        await agent.stage("Line.cs", name, "Add 'DebuggerDisplay' attribute")
+        staged = await agent.do("transaction-preview", includePatch=True)
+        shift = await shift_of(agent, "Line.cs", UNRESOLVABLE)
+        before = agent.snapshot
+        for place, title in (
+            (name + shift, "Generate Equals(...)..."),
+            (name + shift, "Generate Equals and GetHashCode..."),
+            (name + shift, "Generate constructor from members..."),
+            (unknown + shift, "Generate type 'Unknown' - Generate new type..."),
+        ):
+            offered = await agent.actions("Line.cs", place)
+            action = next((a for a in offered if a["title"] == title), None)
+            assert action is not None, f"{title!r} is not among {titles(offered)}"
+            error = await agent.refused(
+                "stage-code-action", actionId=action["actionId"], expectedSnapshot=agent.snapshot
+            )
+            assert error["code"] == "ActionUnavailable"
+            assert title in str(error["message"])
+        assert agent.snapshot == before
+        assert await agent.do("transaction-preview", includePatch=True) == staged
+        await agent.stage("Line.cs", unknown + shift, "Generate type 'Unknown' - Generate nested class")
+        await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
+    assert "DebuggerDisplay" in (solution.parent / "Line.cs").read_text()
+
+
+async def shift_of(agent: Agent, path: str, before: str) -> int:
+    """By how much a staged change above the class has moved it."""
+    now = await current_text(agent, path, before)
+    return now.index("class Line") - before.index("class Line")
