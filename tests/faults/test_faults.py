@@ -25,7 +25,7 @@ HERE = Path(__file__).resolve().parents[2]
 RUN_SECONDS = 120.0
 """Far more than a sample takes, for a machine that does other things too."""
 
-SAMPLES = {"errors": 250, "kills": 120, "power": 250, "strangers": 120, "places": 60}
+SAMPLES = {"errors": 160, "kills": 80, "power": 160, "strangers": 80, "places": 40}
 
 
 def harness(*arguments: str) -> subprocess.CompletedProcess[str]:
