@@ -19,6 +19,7 @@ from anyio import to_thread
 
 from bridge.dotnet import SdkMissing, check_sdk, child_environment
 from bridge.errors import BridgeError
+from bridge.generated_solution import write_generated_solution
 from bridge.links import Links, read_links
 from bridge.msbuild import MsBuild
 from bridge.msbuild_properties import MsBuildProperties
@@ -26,7 +27,6 @@ from bridge.options import Options
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Structure, read_structure, transitive_references
 from bridge.restore import Restorer, unrestored
-from bridge.solutions import write_generated_solution
 from bridge.state_directory import StateDirectory
 from lsp_client.dialects.base import Dialect, LoadReport, LoadTarget
 from lsp_client.discovery import ServerLaunch, discover, find_dotnet

@@ -23,7 +23,8 @@ from anyio import to_thread
 from bridge.default_globs import describe_malformed, glob_project, is_old_style
 from bridge.msbuild import Evaluation, EvaluationFailed, MsBuild, conventional_files
 from bridge.msbuild_xml import MalformedXml, read_xml
-from bridge.solutions import PROJECT_SUFFIX, SolutionProject, read_projects, stable_guid, underlying_solution
+from bridge.solutions import PROJECT_SUFFIX, SolutionProject, read_projects, underlying_solution
+from bridge.stable_ids import stable_guid
 
 PROJECT_SKIPPED = "WorkspaceProjectSkipped"
 

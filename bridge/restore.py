@@ -19,10 +19,11 @@ import anyio
 from anyio import to_thread
 
 from bridge.children import TAIL_LIMIT, ChildFailed, run
+from bridge.generated_solution import write_generated_solution
 from bridge.msbuild import error_lines
 from bridge.nuget_files import ASSETS_NAME, RECORD_NAME, is_generated_by_restore
 from bridge.projects import Project, Structure
-from bridge.solutions import PathRefused, write_generated_solution
+from bridge.solutions import PathRefused
 
 RESTORE_WAIT = 600.0
 """Seconds for all restoring of one load: a cold cache on a slow line takes minutes."""

@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from bridge.dotnet import child_environment
+from bridge.generated_solution import write_generated_solution
 from bridge.msbuild import MsBuild
 from bridge.projects import read_structure, transitive_references
-from bridge.solutions import write_generated_solution
 from lsp_client.dialects.base import LoadTarget
 from lsp_client.discovery import discover
 from lsp_client.messages import Position, Range
