@@ -7,6 +7,8 @@ import contextlib
 import json
 import logging
 import math
+import os
+import signal
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -444,10 +446,13 @@ async def test_waiting_senders_fail_when_the_channel_ends(tmp_path: Path) -> Non
 async def test_the_frame_of_a_cancelled_sender_is_whole(tmp_path: Path) -> None:
     big = "y" * 500_000
     async with talk(tmp_path, s.expect("test/go"), s.report(), ASK, s.echo()) as peer:
+        # Stopped, so that both are cancelled on their way, however fast the peer would read.
+        os.kill(peer.process.pid, signal.SIGSTOP)
         with anyio.move_on_after(0.05):
             await peer.connection.notify("test/big", big)
         with anyio.move_on_after(0):
             await peer.connection.notify("test/never")
+        os.kill(peer.process.pid, signal.SIGCONT)
         await peer.connection.notify("test/go")
         received = await peer.report()
         assert received[-1]["method"] == "test/go"
