@@ -107,7 +107,7 @@ def two_projects(sample: CopySample) -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Everything here needs the toolchain, and shares a worker so that at most one compiler runs for it."""
+    """Everything here needs the toolchain."""
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
