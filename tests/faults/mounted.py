@@ -35,6 +35,9 @@ def scenarios(ground: Ground, shape: Shape) -> Iterator[Scenario]:
     yield from full(shape)
 
 
+BROKEN = "broken: "
+
+
 class OverlayGround(Ground):
     """Every root is an overlay whose lower layer holds the tree."""
 
@@ -68,6 +71,9 @@ MOUNTED: dict[str, type[Ground]] = {"overlay": OverlayGround, "bind mount inside
 def _mounted(ground: Ground, place: str, make: type[Ground], shape: Shape) -> Iterator[Scenario]:
     calls: list[Call] = []
     numbers = _in_mounts(ground, lambda inner: _counted(make(inner.above), shape))
+    if numbers.startswith(BROKEN):
+        skip(f"{place}: {numbers.removeprefix(BROKEN)}")
+        return
     for line in numbers.splitlines():
         number, name, index, phase = line.split("\t")
         calls.append(Call(int(number), name, int(index), phase))
@@ -109,7 +115,7 @@ def _in_mounts(ground: Ground, work: Callable[[Ground], str]) -> str:
                 mounts.leave()
                 said = work(Ground(Path(above)))
             except Exception as error:  # noqa: BLE001  # told to the parent, which raises
-                said = f"broken: {type(error).__name__}: {error}"
+                said = f"{BROKEN}{type(error).__name__}: {error}"
             with os.fdopen(writing, "w", errors="surrogateescape") as stream:
                 stream.write(said)
             return "nothing"
