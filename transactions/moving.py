@@ -20,6 +20,11 @@ def move(places: Places, old: Directory, old_name: str, new: Directory, new_name
     try:
         system.move(old_name, source, new_name, target)
         return
+    except FileExistsError:
+        if not _are_one_file(places, old, old_name, new, new_name):
+            raise
+        _drop_first_name(places, old, old_name, new, new_name)  # a move by link was cut short here
+        return
     except OSError as error:
         if not rename_is_missing(error):
             raise

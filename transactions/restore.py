@@ -135,13 +135,17 @@ class Restorer:
     # -- what the table says ------------------------------------------------------------------------------------------
 
     def _undo_create(self, entry: PlannedEntry) -> Result:
-        if self._artifact_waits(entry):
-            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
-        if self._directory_waits(entry) or self._original_is_in_the_way(entry):
-            return Result.RESTORED
-        at_target = self._places.inode(entry.directory, entry.name)
+        waits = self._artifact_waits(entry)
+        cannot_be_there = (
+            self._directory_waits(entry)
+            or self._original_is_in_the_way(entry)
+            or (waits and is_obstructed(self._places, entry.directory))
+        )
+        at_target = None if cannot_be_there else self._places.inode(entry.directory, entry.name)
         if entry.intended is not None and at_target == entry.intended.inode:
             return self._take_out(entry)
+        if waits:
+            return self._judge_artifact(entry, lambda: self._put_out_again(entry))
         return Result.RESTORED if at_target is None else Result.CONFLICT
 
     def _undo_displacing(self, entry: PlannedEntry) -> Result:
