@@ -73,9 +73,8 @@ class MsBuildProperties:
         artifacts = values.get("artifactsPath")
         platform = values.get("platform")
         if platform is not None and platform.replace(" ", "").lower() == "anycpu":
-            platform = (
-                "AnyCPU"  # solutions spell it with a space, projects without: projects are what is evaluated
-            )
+            # Solutions spell it with a space, projects without: projects are what is evaluated.
+            platform = "AnyCPU"
         return cls(
             artifacts_path=None if artifacts is None else Path(artifacts).resolve(),
             configuration=values.get("configuration"),

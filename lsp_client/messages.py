@@ -215,9 +215,8 @@ class CodeAction(Struct, frozen=True, rename="camel"):
     is_preferred: bool | None = None
     disabled: Disabled | None = None
     edit: WorkspaceEdit | None = None
-    raw_command: Raw = msgspec.field(
-        default=ABSENT, name="command"
-    )  # msgspec reads only null as ``Raw | None``
+    # Not ``Raw | None``: msgspec would read nothing but null into that.
+    raw_command: Raw = msgspec.field(default=ABSENT, name="command")
     raw_data: Raw = msgspec.field(default=ABSENT, name="data")
 
     @property

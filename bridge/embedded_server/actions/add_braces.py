@@ -91,9 +91,8 @@ def _pointed_at(place: Place, statements: tuple[_Statement, ...]) -> _Statement 
     """The innermost statement whose header or bare body holds the place, else the first whose keyword is selected."""
     lacking = {statement.node.id: statement for statement in statements}
     node: Node | None = place.source.node_at(place.start, place.end)
-    while (
-        node is not None and node.type != "block"
-    ):  # beyond a block the caller does not point at the statement
+    # Beyond a block the caller does not point at the statement.
+    while node is not None and node.type != "block":
         found = lacking.get(node.id)
         if found is not None and place.start <= found.bodies[-1].end:
             return found

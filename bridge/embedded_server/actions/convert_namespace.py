@@ -159,9 +159,7 @@ def _members(body: Node) -> Iterator[Node]:
 
 def _body(namespace: Node) -> Node:
     body = namespace.child_by_field_name("body")
-    return (
-        body if body is not None else namespace
-    )  # a namespace without a body is an error node, kept out before
+    return body if body is not None else namespace  # one without a body is an error node, kept out before
 
 
 def _name(namespace: Node) -> Node:

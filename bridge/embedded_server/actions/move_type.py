@@ -148,9 +148,7 @@ def _removal(source: Source, first: int, last: int) -> Edit:
     if start == first:
         while end < lines.count - 1 and source.is_blank(end):
             end += 1
-    if (
-        end >= lines.count
-    ):  # the type ends the text: what is before it keeps, or does not get, a final line break
+    if end >= lines.count:  # the type ends the text, and what is before it ends as the text did
         had_break = bool(lines.line_break(last))
         before = lines.starts[start] if had_break or start == 0 else lines.visible_end(start - 1)
         return Edit(before, len(source.text), "")

@@ -118,9 +118,7 @@ def _with_comments_above(source: Source, directive: Node, start: int) -> int:
         ):
             return start
         if _is_file_header(node):
-            return source.start(
-                directive
-            )  # the first lines of a file speak about the file, not about a using
+            return source.start(directive)  # the first lines of a file speak about it, not about a using
         start, node = above, node.prev_sibling
     return start
 
