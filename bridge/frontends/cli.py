@@ -18,8 +18,7 @@ import click
 
 from bridge.frontends.recover import recover
 from bridge.options import Options, environment_name, option_names, read_options
-
-DISTRIBUTION = "roslyn-bridge"
+from bridge.version import DISTRIBUTION, bridge_version
 
 OPTION_HELP: Mapping[str, tuple[str, str]] = {
     "server": (
@@ -101,20 +100,9 @@ def _default_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def version() -> str:
-    """The version of the installed distribution."""
-    from importlib.metadata import PackageNotFoundError  # noqa: PLC0415  # reads the disk; not for --help
-    from importlib.metadata import version as installed_version  # noqa: PLC0415
-
-    try:
-        return installed_version(DISTRIBUTION)
-    except PackageNotFoundError:  # run from a source tree that was never installed
-        return "0+unknown"
-
-
 def _print_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        click.echo(f"{DISTRIBUTION} {version()}")
+        click.echo(f"{DISTRIBUTION} {bridge_version()}")
         context.exit()
 
 
@@ -168,7 +156,7 @@ def run_mcp(options: Options) -> int:
         logging.getLogger(__name__).warning("%s: %s", warning.code, warning.message)
 
     async def run() -> int:
-        return await serve(options, version=version())
+        return await serve(options, version=bridge_version())
 
     return anyio.run(run)
 
@@ -189,7 +177,7 @@ def doctor(**given: str | None) -> None:
     """Say which language server would be used, where it comes from, and how to get a better one."""
     from bridge.frontends.doctor import examine  # noqa: PLC0415  # rich and discovery are for people only
 
-    sys.exit(examine(read_options(given), os.environ, Path.home(), version()))
+    sys.exit(examine(read_options(given), os.environ, Path.home(), bridge_version()))
 
 
 main.add_command(recover)

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import metadata
-
 from bridge.tools.answers import Outcome
 from bridge.tools.call import CallContext
+from bridge.version import bridge_version
 from bridge.workbench import Workbench
 from bridge.workspace import Workspace
 from schemas import server as wire
 from schemas.catalog import CATALOG
 from transactions.recovery import RecoveryItem
-
-
-@cache
-def bridge_version() -> str:
-    """The version of this distribution."""
-    return metadata.version("roslyn-bridge")
 
 
 async def server_status(
