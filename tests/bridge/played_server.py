@@ -36,6 +36,9 @@ from lsp_client.uris import path_to_uri, uri_to_path
 
 PUPPET = Path(__file__).with_name("puppet.py")
 
+HANG_UP_BOUND = 2.0
+"""Seconds for the sockets of processes that the bridge has ended already."""
+
 Json = dict[str, object]
 Handler = Callable[[msgspec.Raw], Awaitable[object]]
 NOWHERE: Json = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
@@ -204,6 +207,15 @@ class PlayedServer:
         while not holds():
             await self._changed.wait()
 
+    async def hung_up(self) -> None:
+        """Wait until every process has ended; those of a story that broke off are left alone after a moment.
+
+        A socket whose reader is cancelled in the very turn in which its end arrives is an error in anyio.
+        """
+        with anyio.move_on_after(HANG_UP_BOUND):
+            for connection in self._connections:
+                await connection.wait_ended()
+
     def _heard(self, method: str) -> None:
         self.heard.append(method)
         self._changed.set()
@@ -368,6 +380,7 @@ async def playing() -> AsyncIterator[PlayedServer]:
             try:
                 yield server
             finally:
+                await server.hung_up()
                 tasks.cancel_scope.cancel()
         assert server.mistakes == []
     finally:
