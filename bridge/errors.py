@@ -57,7 +57,10 @@ class Action(Enum):
     )
     SELECT_AGAIN = "Name one open workspace (workspace-list shows them) and send the request again."
     NARROW = "Ask for less: a smaller scope or a lower limit."
-    RESOLVE_RECOVERY = "Resolve the unfinished recovery in the workspace or state directory, then try again."
+    RESOLVE_RECOVERY = (
+        "Ask a person to resolve the unfinished commit in the workspace or state directory (roslyn-bridge recover), then "
+        "send the request again."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from anyio import to_thread
 
 from bridge.errors import BridgeError
 from bridge.state_directory import StateDirectory
-from transactions.errors import CommitLockFailed, CommitUnrecordable
+from transactions.errors import CommitUnrecordable
 from transactions.recovery import RecoveryItem, blocks, foreign_marker, pending, recover
 
 RECOVERY_WAIT = 30.0
@@ -98,10 +98,6 @@ class Recoveries:
         """Raises ``RecoveryPending`` for the marker of an unfinished commit whose record is another bridge's."""
         try:
             marker = await self._in_thread(partial(foreign_marker, root, self._state.path))
-        except CommitLockFailed as error:  # there is a marker, and nobody can tell whether its commit goes on
-            raise BridgeError(
-                "RecoveryPending", f"{root} has the marker of an unfinished commit. {error.message}"
-            ) from error
         except (OSError, CommitUnrecordable):
             return  # a commit will meet the same trouble and name it
         if marker is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ from rich.text import Text
 
 from transactions.errors import TransactionError
 from transactions.journal import PlannedEntry
+from transactions.lock import LOCK_NAME, LOCKS
 from transactions.records import existing_records
 from transactions.recovery import RecoveryItem, foreign_marker, pending, recover
 from transactions.resolving import Choice, discard, discard_marker, export, resolve
@@ -78,7 +80,7 @@ class Desk:
             self._fact("state", item.state or "cannot be told")
             if item.code is not None:
                 self._fact("trouble", item.code)
-            self._say(f"\n{item.message}")
+            self._say(f"\n{_IS_GOING_ON if _is_going_on(item) else item.message}")
             self._show_files(item)
             self._show_ways_out(item)
             self._code = SOMETHING_LEFT
@@ -190,7 +192,7 @@ class Desk:
                 f"\n{_short(item)}  {item.state or item.code}  {'' if where is None else shown(where)}",
                 "bold",
             )
-            self._say(f"    {item.message}")
+            self._say(f"    {_IS_GOING_ON if _is_going_on(item) else item.message}")
             for path in item.paths:
                 self._say(f"        {shown(path)}")
         self._say(f"\nFor what to do: roslyn-bridge recover explain {_short(items[0])}")
@@ -263,6 +265,28 @@ class Desk:
         self._say("\nWhat you can do:")
         for what, how in ways:
             self._say(f"  {what:<36} {how}")
+
+
+_IS_GOING_ON = "A bridge is at it right now; look again when it is done."
+
+
+def _is_going_on(item: RecoveryItem) -> bool:
+    """Whether somebody holds the commit lock of that workspace; looks, and takes nothing."""
+    if item.root is None:
+        return False
+    try:
+        descriptor = os.open(
+            item.root.joinpath(*LOCKS, LOCK_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        )
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def shown(value: object) -> str:

@@ -13,6 +13,7 @@ import pytest
 from tests.bridge.interrupted import interrupt
 from tests.bridge.promises import keeps
 from tests.transactions.worlds import Picture, picture, write
+from transactions.lock import commit_lock
 
 WAIT = 60.0
 
@@ -107,6 +108,15 @@ def test_the_list_names_the_commit_and_its_workspace_and_changes_nothing(
     ):
         assert expected in ran.stdout
     assert picture(world.root.parent) == before
+
+
+@keeps("recovery.way-out")
+def test_a_commit_that_is_going_on_is_not_called_interrupted(world: World) -> None:
+    with commit_lock(world.root):
+        ran = world.run("list")
+        assert "A bridge is at it right now" in ran.stdout
+        assert "interrupted" not in ran.stdout
+    assert "interrupted" in world.run("list").stdout
 
 
 @keeps("recovery.way-out")
