@@ -157,7 +157,14 @@ def in_recovery(ground: Ground, shape: Shape) -> Iterator[Scenario]:
 
 
 def _spread(calls: list[Call]) -> list[Call]:
-    return calls if len(calls) <= DOUBLE_MAX else random.Random(len(calls)).sample(calls, DOUBLE_MAX)
+    """The first call that changes something, every rename, and some of the others."""
+    if len(calls) <= DOUBLE_MAX:
+        return calls
+    changing = [call for call in calls if call.changes]
+    chosen = {call.number: call for call in changing if call.name in RENAMES or call is changing[0]}
+    others = [call for call in calls if call.number not in chosen]
+    chosen.update((call.number, call) for call in random.Random(len(calls)).sample(others, DOUBLE_MAX - 2))
+    return [chosen[number] for number in sorted(chosen)]
 
 
 def _recovery_calls(ground: Ground, shape: Shape, first: Fault) -> list[Call]:

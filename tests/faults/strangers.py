@@ -130,7 +130,7 @@ def _decide(world: World, *, take_before: bool) -> None:
         try:
             ours.take_before(world.state)
         except TransactionError as error:
-            if not _are_cut_off(world, list(world.shape.files)):
+            if not _are_cut_off(world, [*world.shape.files, *world.shape.steps]):
                 raise NotHeld(f"a person could not take the originals: {error.message}") from error
             take_before = False
     if not take_before:
