@@ -30,7 +30,7 @@ from bridge.states import State
 from schemas.surrogates import scrubbed_text
 from transactions.folders import OURS, drop_folders, forget_folders, make_folders
 from transactions.places import Directory, Places, inode_of
-from transactions.system import SYSTEM
+from transactions.system import SYSTEM, rename_is_missing
 
 INSTANCES: Directory = (*OURS, "instances")
 HIDING = ".gitignore"
@@ -79,6 +79,8 @@ class Instance:
         self.id = str(uuid.uuid4())
         self.problem: str | None = None
         """Why others cannot see this workspace, if they cannot."""
+        self.lacks_exchange = False
+        """Whether the root's file system cannot let two files change places in one step; known once the file is there."""
         self._root = Path(os.path.realpath(root))
         self._status = InstanceStatus(
             instance_id=self.id,
@@ -122,6 +124,7 @@ class Instance:
                 if self._file is None or not self._file.is_at_its_name(places):
                     self._drop()
                     self._file = _created(places, self.name)
+                    self.lacks_exchange = _lacks_exchange(places, self.id)
             self._file.write(msgspec.json.encode(self._status))
             self.problem = None
         except OSError as error:
@@ -192,6 +195,25 @@ def _created(places: Places, name: str) -> _HeldFile:
         with suppress(FileNotFoundError):
             SYSTEM.remove(name, places.descriptor(INSTANCES))
     raise OSError(errno.EBUSY, "the status file keeps being removed")
+
+
+def _lacks_exchange(places: Places, instance_id: str) -> bool:
+    """Try it on two files of our own: no answer of the system but this one can be believed.  Raises OSError."""
+    folder = places.descriptor(INSTANCES)
+    names = (f"{instance_id}.a", f"{instance_id}.b")
+    try:
+        for name in names:
+            SYSTEM.close(SYSTEM.open_new(name, folder, 0o600))
+        SYSTEM.exchange(names[0], folder, names[1], folder)
+    except OSError as error:
+        if not rename_is_missing(error):
+            raise
+        return True
+    finally:
+        for name in names:
+            with suppress(FileNotFoundError):
+                SYSTEM.remove(name, folder)
+    return False
 
 
 def _hide(places: Places) -> None:

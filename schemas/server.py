@@ -121,3 +121,6 @@ class ServerStatusData(Data):
     language_servers: OrNull[tuple[LanguageServerStatus, ...]] = Field(
         None, description="The language servers this process runs."
     )
+    notes: OrNull[tuple[Text, ...]] = Field(
+        None, description="What cannot be promised for a workspace that is open, such as on its file system."
+    )

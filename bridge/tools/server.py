@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bridge.tools.answers import Outcome
+from bridge.tools.answers import Outcome, counted
 from bridge.tools.call import CallContext
 from bridge.version import bridge_version
 from bridge.workbench import Workbench
@@ -26,10 +26,13 @@ async def server_status(
         recovery=None if brief else tuple(_recovery(item) for item in unfinished),
         language_servers=tuple(_language_server(w) for w in workbench.workspaces),
         ms_build=None if brief else _msbuild(workbench),
+        notes=_notes(workbench) or None,
     )
     count = len(unfinished)
-    waiting = f" {count} interrupted commits are unfinished (roslyn-bridge recover)." if count else ""
-    text = f"Roslyn Bridge {bridge_version()}, {len(workbench.workspaces)} workspaces open.{waiting}"
+    waiting = f" Unfinished: {counted(count, 'interrupted commit')} (roslyn-bridge recover)." if count else ""
+    text = (
+        f"Roslyn Bridge {bridge_version()}, {counted(len(workbench.workspaces), 'open workspace')}.{waiting}"
+    )
     return Outcome(data, text)
 
 
@@ -39,6 +42,16 @@ def _warnings(workbench: Workbench) -> tuple[wire.StartupWarning, ...]:
     if problem is None:
         return given
     return (*given, wire.StartupWarning(code="StateDirectoryUnusable", message=problem))
+
+
+def _notes(workbench: Workbench) -> tuple[str, ...]:
+    """What cannot be promised for a workspace that is open."""
+    return tuple(
+        f"{workspace.name}: its file system cannot let two files change places in one step, so during a commit a name "
+        "is free for an instant, and what somebody writes there in it can be lost."
+        for workspace in workbench.workspaces
+        if workspace.instance.lacks_exchange
+    )
 
 
 def _recovery(item: RecoveryItem) -> wire.Recovery:

@@ -19,6 +19,7 @@ from bridge.instances import HIDING, Instance, neighbours
 from bridge.states import State
 from bridge.workbench import open_workbench
 from schemas.locations import Diagnostic
+from schemas.server import ServerStatusData
 from tests.bridge.agent import PATIENT, Agent, Scene, opened, scene, write_solution
 from tests.bridge.played_server import playing
 from tests.bridge.promises import keeps
@@ -250,3 +251,22 @@ def test_a_file_that_git_clean_took_away_comes_back_with_the_next_change(tmp_pat
     assert seen.workspace_state == "TransactionActive"
     instance.close()
     assert not (tmp_path / ".vs").exists()
+
+
+@keeps("commit.exchange")
+@pytest.mark.anyio
+async def test_a_file_system_that_cannot_exchange_files_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(*_: object) -> None:
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+
+    async with opened(tmp_path) as made:
+        assert (await made.agent.ask(ServerStatusData, "server-status")).notes is None
+        await made.agent.close()
+        monkeypatch.setattr(System, "exchange", missing)
+        await made.agent.open(made.solution)
+        (note,) = (await made.agent.ask(ServerStatusData, "server-status")).notes or ()
+        assert "change places" in note
+        left = {path.name for path in (made.root / FOLDER).iterdir()}
+        assert left == {HIDING, *(path.name for path in files(made.root))}, "nothing of the try is left"

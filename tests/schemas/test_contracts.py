@@ -51,7 +51,7 @@ published_inputs = cache(lambda tool: documents(input_schema(CATALOG[tool])))
 EXTRAS = {
     "workspace-open": [".server"],
     "workspace-status": [".server"],
-    "server-status": [".languageServers", ".recovery[].code"],
+    "server-status": [".languageServers", ".notes", ".recovery[].code"],
     "transaction-commit": [".notes"],
     "transaction-preview": [
         ".documents[].movedFrom",
