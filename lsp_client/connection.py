@@ -52,6 +52,10 @@ MAX_UNANSWERED = 5_000
 """Requests of the peer that may be open at a time.  Real bursts (registrations at start) are some thousand
 and are answered as fast as they come; a peer over this takes no answers, and the channel ends."""
 
+UNREAD_WAIT = 0.5
+"""Seconds for reading what a peer said before it stopped taking input.  It lies in the pipe already; a peer that lives on
+and says nothing more must not keep its callers."""
+
 _CHUNK_BYTES = 256 * 1024
 
 RequestHandler: TypeAlias = Callable[[str, Raw], Awaitable[object]]
@@ -270,6 +274,10 @@ class Connection:
             await self._outbox.run(self._send)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             ends.append("it takes no more input")
+            # A peer that has ended may have answered before: what lies in the pipe is read first.  The reader's end of
+            # the pipe ends this wait.
+            with anyio.move_on_after(UNREAD_WAIT):
+                await anyio.sleep_forever()
             tasks.cancel_scope.cancel()
 
     async def _read(self, tasks: TaskGroup, ends: list[str]) -> None:

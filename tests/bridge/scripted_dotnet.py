@@ -4,11 +4,17 @@ It lies in a folder of its own, since what lies beside a real ``dotnet`` is take
 """
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-_PROGRAM = """#!{python} -IS
+_LAUNCHER = """#!/bin/sh
+exec {python} -IS {program} "$@"
+"""
+"""A shell finds the interpreter, because a first line of a script cannot name a path with a space in it."""
+
+_PROGRAM = """
 import json, os, sys, pathlib
 home = pathlib.Path(__file__).resolve().parent
 arguments = sys.argv[1:]
@@ -30,7 +36,10 @@ class ScriptedDotnet:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
         self.path = folder / "dotnet"
-        self.path.write_text(_PROGRAM.format(python=sys.executable))
+        program = folder / "answering.py"
+        program.write_text(_PROGRAM, encoding="utf-8")
+        words = {"python": shlex.quote(sys.executable), "program": shlex.quote(str(program))}
+        self.path.write_text(_LAUNCHER.format(**words), encoding="utf-8")
         self.path.chmod(0o755)
         self._answers: list[tuple[str, Mapping[str, object]]] = []
         self._write()

@@ -18,7 +18,7 @@ import anyio.lowlevel
 import msgspec
 import psutil
 import pytest
-from anyio.abc import ByteStream
+from anyio.abc import ByteReceiveStream, ByteSendStream, ByteStream
 
 from lsp_client.connection import MAX_UNANSWERED, Connection
 from lsp_client.errors import (
@@ -28,6 +28,7 @@ from lsp_client.errors import (
     ResponseError,
     ServerGone,
 )
+from lsp_client.framing import encode_frame
 from lsp_client.messages import DiagnosticReport, decode, decode_plain
 from tests.lsp_client.talks import BOUND, Talk, refuse, talk
 from tests.servers import scripts as s
@@ -224,6 +225,59 @@ async def test_a_closed_stdout_ends_the_channel_though_the_process_lives(tmp_pat
         assert caught.value.exit_code is None
         await fails_at_once(peer)
         assert peer.process.returncode is None
+
+
+class TakesOneFrame(ByteSendStream):
+    """The pipe to a peer that reads one frame and ends; ``broken`` once a write has met the end."""
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.broken = anyio.Event()
+
+    async def send(self, item: bytes) -> None:
+        self.frames += 1
+        if self.frames > 1:
+            self.broken.set()
+            raise anyio.BrokenResourceError
+
+    async def aclose(self) -> None:
+        pass
+
+
+class SaysOnceBroken(ByteReceiveStream):
+    """What such a peer had said: it is read only after a write has failed, the worst turn of events."""
+
+    def __init__(self, pipe: TakesOneFrame, said: bytes) -> None:
+        self._pipe = pipe
+        self._said = [said]
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        await self._pipe.broken.wait()
+        if not self._said:
+            raise anyio.EndOfStream
+        return self._said.pop()
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def test_an_answer_given_before_the_peer_stopped_reading_arrives() -> None:
+    pipe = TakesOneFrame()
+    said = encode_frame(b'{"jsonrpc":"2.0","id":1,"result":5}')
+    connection = Connection(SaysOnceBroken(pipe, said), pipe, on_request=refuse, on_notification=ignore)
+    answers: list[bytes] = []
+
+    async def ask() -> None:
+        answers.append(bytes(await connection.request("test/ask", timeout=BOUND)))
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(connection.run)
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()  # the question is out
+            with pytest.raises(ServerGone, match="no more input"):
+                await connection.notify("test/late")
+    assert answers == [b"5"]
 
 
 async def test_a_closed_stdin_ends_the_channel(tmp_path: Path) -> None:
