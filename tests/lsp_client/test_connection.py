@@ -253,6 +253,8 @@ class SaysOnceBroken(ByteReceiveStream):
 
     async def receive(self, max_bytes: int = 65536) -> bytes:
         await self._pipe.broken.wait()
+        for _ in range(10):  # whoever fails the waiters at once has the time to do it
+            await anyio.lowlevel.checkpoint()
         if not self._said:
             raise anyio.EndOfStream
         return self._said.pop()
