@@ -116,17 +116,18 @@ def run(desk: Desk, commit_id: str | None) -> int:
 @recover.command()
 @click.argument("commit_id", metavar="ID")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--keep-disk", "choice", flag_value="keep-disk", help=CHOICES["keep-disk"])
-@click.option("--take-before", "choice", flag_value="take-before", help=CHOICES["take-before"])
-@click.option("--take-after", "choice", flag_value="take-after", help=CHOICES["take-after"])
+@click.option("--keep-disk", is_flag=True, help=CHOICES["keep-disk"])
+@click.option("--take-before", is_flag=True, help=CHOICES["take-before"])
+@click.option("--take-after", is_flag=True, help=CHOICES["take-after"])
 @_at_desk
-def resolve(desk: Desk, commit_id: str, paths: tuple[Path, ...], choice: str | None) -> int:
+def resolve(desk: Desk, commit_id: str, paths: tuple[Path, ...], **choices: bool) -> int:
     """Decide the files of one commit that nobody but you can decide; all of them, or the ones named."""
-    if choice is None:
+    chosen = [name.replace("_", "-") for name, given in choices.items() if given]
+    if len(chosen) != 1:  # a decision cannot be taken back, so of two none is carried out
         raise click.UsageError(
-            "Say what shall become of the files: --keep-disk, --take-before or --take-after."
+            "Say what shall become of the files, once: --keep-disk, --take-before or --take-after."
         )
-    return desk.resolve(commit_id, paths, choice)
+    return desk.resolve(commit_id, paths, chosen[0])
 
 
 @recover.command()

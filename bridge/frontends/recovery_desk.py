@@ -144,6 +144,10 @@ class Desk:
     # --- finding ------------------------------------------------------------------------------------------
 
     def _item(self, commit_id: str) -> RecoveryItem:
+        if (
+            not commit_id.strip()
+        ):  # every id begins with nothing, and a script's unset variable is no decision
+            raise Refused("An empty id names no commit. To see them all: roslyn-bridge recover list")
         found = [item for item in pending(self._state) if item.commit_id.startswith(commit_id.lower())]
         if len(found) != 1:
             many = "Several unfinished commits begin" if found else "No unfinished commit begins"

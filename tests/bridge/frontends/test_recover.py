@@ -254,6 +254,18 @@ def test_a_wrong_command_line_is_told_by_its_exit_code_and_a_sentence(
     assert words in ran.stderr
 
 
+def test_two_decisions_at_once_and_an_empty_id_decide_nothing(conflict: World, tmp_path: Path) -> None:
+    before = conflict.tree()
+    (commit_id,) = (path.name for path in (conflict.state / "roslyn-bridge" / "recovery").iterdir())
+    assert conflict.run("resolve", commit_id, "--take-before", "--keep-disk").returncode == 2
+    for words in (("explain", ""), ("export", "", tmp_path / "copy"), ("resolve", " ", "--take-before")):
+        done = conflict.run(*words)
+        assert done.returncode == 3
+        assert "empty id" in done.stderr + done.stdout
+    assert conflict.tree() == before
+    assert not (tmp_path / "copy").exists()
+
+
 @keeps("recovery.way-out")
 def test_what_is_not_to_be_decided_is_refused_by_name(conflict: World) -> None:
     ran = conflict.run("resolve", conflict.commit_id, "Core/Pear.cs", "--keep-disk")
