@@ -308,11 +308,15 @@ class Workspace:
 
     def _begin_epoch(self) -> None:
         self.epoch += 1
+        self._begin_committed_state()
+        self.external_change = None
+        self.state = next_state(self.state, Event.PICKED_UP)
+
+    def _begin_committed_state(self) -> None:
+        """What is on disk is a state of its own from here on: a new identity, texts read anew, no action ids."""
         self._committed_snapshot = new_snapshot_id()
         self._baseline = Baseline(self.root)
         self.references.clear()
-        self.external_change = None
-        self.state = next_state(self.state, Event.PICKED_UP)
 
     async def reload(self, tell: ProgressSink = to_nobody) -> None:
         """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
@@ -363,9 +367,7 @@ class Workspace:
         if self.supervisor.generation != self._owed_to:
             # A server that started after the events has read the disk as it is now, and loaded the newest target.
             self.load = self.load.reported(session.load_report)
-            self._owed_events.clear()
-            self._reload_owed = False
-            self._owed_to = self.supervisor.generation
+            self._owe_nothing()
         if self._owed_events and not self._reload_owed:
             self._reload_owed = not await session.files_changed(tuple(self._owed_events))
             self._owed_events.clear()
@@ -376,6 +378,10 @@ class Workspace:
 
     async def _reload_server(self, tell: ProgressSink = to_nobody) -> None:
         self.load = await self._loader.reload_server(self.request, self.load, self.supervisor, tell)
+        self._owe_nothing()
+
+    def _owe_nothing(self) -> None:
+        """The present server process knows the disk as it is."""
         self._owed_events.clear()
         self._reload_owed = False
         self._owed_to = self.supervisor.generation
@@ -411,9 +417,7 @@ class Workspace:
         await to_thread.run_sync(self.load.accept, written)
         self.transaction = None
         self.state = next_state(self.state, Event.COMMITTED)
-        self._committed_snapshot = new_snapshot_id()
-        self._baseline = Baseline(self.root)
-        self.references.clear()
+        self._begin_committed_state()
         self._owe([FileEvent(change.path, _COMMIT_EVENTS[change.kind]) for change in changes])
         if any(change.kind != "Modified" for change in changes):
             try:
