@@ -13,15 +13,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from anyio import to_thread
-
 from bridge.action_references import ActionReference
-from bridge.editorconfig import editorconfig_for
 from bridge.errors import BridgeError
-from bridge.observations import observing
 from bridge.projects import Document
 from bridge.questions import ask
 from bridge.server_edits import range_to_server, workspace_edit_from_server
+from bridge.staging import Staged, stage_edit
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
 from lsp_client.errors import CONTENT_MODIFIED, ResponseError
@@ -29,8 +26,7 @@ from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import EditRefused
-from transactions.overlay import Overlay
-from transactions.text import UTF8, LineEndingPolicy, Range, SourceText, TextEncoding
+from transactions.text import LineEndingPolicy, Range, SourceText
 
 CANNOT_ANSWER = -30099
 """Roslyn's code for a request it cannot serve and nobody should be alarmed about, such as a file over a limit."""
@@ -158,30 +154,17 @@ async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPo
     reference = workspace.references.find(action_id)
     workspace.require_snapshot(reference.snapshot)
     action, edit = await _found_again(workspace, reference)
-    planned = await to_thread.run_sync(
-        edits.plan,
+    result = await stage_edit(
+        workspace,
         edit,
-        transaction.current,
-        transaction.baseline,
-        _policy(workspace, reference.document, line_endings),
+        tool="stage-code-action",
+        description=" > ".join(action.title_path),
+        name=action.title,
+        origin=reference.document,
+        line_endings=line_endings,
     )
-    before = transaction.current
-    async with observing(workspace, planned):
-        staged = transaction.stage(planned, "stage-code-action", " > ".join(action.title_path))
-        workspace.references.consume(action_id)
-    if not staged:
-        return Staged(
-            staged=False, summary=f"{action.title}: the text is already as the action would leave it."
-        )
-    return Staged(staged=True, summary=f"{action.title}: {_extent(before, planned)}")
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """What became of a mutation."""
-
-    staged: bool
-    summary: str
+    workspace.references.consume(action_id)
+    return result
 
 
 async def _found_again(
@@ -232,44 +215,3 @@ async def _resolved(session: Session, action: ServerAction) -> edits.WorkspaceEd
             f"The server's edit for {action.title!r} is empty: it needs a change that LSP cannot carry."
         )
     return edit
-
-
-def _policy(workspace: Workspace, origin: Path, line_endings: LineEndingPolicy) -> edits.EditPolicy:
-    def is_generated(path: Path) -> bool:
-        known = workspace.structure.documents_at(path)
-        if known:
-            return all(document.is_generated for document in known)
-        owner = workspace.structure.owner_of(path)
-        return owner is not None and owner.is_generated(path)
-
-    return edits.EditPolicy(
-        root=workspace.root,
-        line_endings=line_endings,
-        origin=origin,
-        new_file_style=_style_of,
-        is_generated=is_generated,
-    )
-
-
-_CHARSETS = {
-    "utf-8": UTF8,
-    "utf-8-bom": TextEncoding("utf-8", b"\xef\xbb\xbf"),
-    "utf-16le": TextEncoding("utf-16-le", b"\xff\xfe"),
-    "utf-16be": TextEncoding("utf-16-be", b"\xfe\xff"),
-    "latin1": TextEncoding("latin-1"),
-}
-
-
-def _style_of(path: Path) -> edits.NewFileStyle:
-    wishes = editorconfig_for(path)
-    charset = None if wishes.charset is None else _CHARSETS[wishes.charset]
-    return edits.NewFileStyle(charset, wishes.end_of_line)
-
-
-def _extent(before: Overlay, after: Overlay) -> str:
-    touched = [p for p in after.touched_paths if after.text(p) != before.text(p)]
-    created = sum(not before.exists(path) for path in touched)
-    deleted = sum(not after.exists(path) for path in touched)
-    changed = len(touched) - created - deleted
-    counts = ((changed, "changed"), (created, "created"), (deleted, "deleted"))
-    return ", ".join(f"{count} {what}" for count, what in counts if count) or "no text differs"

@@ -31,7 +31,7 @@ from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
 from bridge.questions import ask
 from bridge.workspace import Workspace
-from lsp_client.dialects.base import DocumentView, ProjectChoice
+from lsp_client.dialects.base import ProjectChoice
 from lsp_client.errors import CONTENT_MODIFIED, LanguageServerError, ProtocolViolation, ResponseError
 from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
@@ -49,9 +49,6 @@ a large project at once would cost the server memory for nothing."""
 
 MOST_NAMED = 5
 """Paths that a sentence names."""
-
-ON_DISK = DocumentView()
-"""No differences to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,26 +157,28 @@ async def _bounded(paths: Sequence[Path], look: Callable[[Sequence[Path]], Await
 
 
 async def look_at_disk(workspace: Workspace, paths: Sequence[Path], tell: ProgressSink = to_nobody) -> Look:
-    """The errors of documents with nothing staged.
-
-    The server is taken back to the disk for it; the next question that is put through ``ready_session`` takes it
-    forward again.  Needs the writer's lease.  Raises what ``pull`` raises.
-    """
-
-    async def question(session: Session) -> Look:
-        await session.synchronise(ON_DISK)
-        return await pull(session, workspace.structure, paths, tell)
-
-    return await ask(workspace, question)
+    """The errors of documents with nothing staged.  Needs the writer's lease.  Raises what ``pull`` raises."""
+    return await look_at(workspace, Overlay(workspace.baseline), paths, tell)
 
 
 async def look_at_staged(workspace: Workspace, paths: Sequence[Path], tell: ProgressSink = to_nobody) -> Look:
     """The errors of documents in the current revision.  Needs the writer's lease.  Raises what ``pull`` raises."""
+    return await look_at(workspace, workspace.overlay, paths, tell)
+
+
+async def look_at(
+    workspace: Workspace, tree: Overlay, paths: Sequence[Path], tell: ProgressSink = to_nobody
+) -> Look:
+    """The errors of documents in any tree.
+
+    The server is taken there; the next question about the current revision takes it back.  Needs the writer's lease.
+    Raises what ``pull`` raises.
+    """
 
     async def question(session: Session) -> Look:
         return await pull(session, workspace.structure, paths, tell)
 
-    return await ask(workspace, question)
+    return await ask(workspace, question, about=tree)
 
 
 async def pull(session: Session, structure: Structure, paths: Sequence[Path], tell: ProgressSink) -> Look:

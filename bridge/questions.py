@@ -13,6 +13,7 @@ from typing import TypeVar
 from bridge.workspace import Workspace
 from lsp_client.errors import CONTENT_MODIFIED, RequestTimedOut, ResponseError, ServerGone
 from lsp_client.session import Session
+from transactions.overlay import Overlay
 
 T = TypeVar("T")
 
@@ -23,15 +24,19 @@ MODIFIED_ATTEMPTS = 2
 """A server that says "content modified" on unmoved text is synchronised and asked once more."""
 
 
-async def ask(workspace: Workspace, question: Callable[[Session], Awaitable[T]]) -> T:
+async def ask(
+    workspace: Workspace, question: Callable[[Session], Awaitable[T]], *, about: Overlay | None = None
+) -> T:
     """Put a question that only reads; once more when the server died, or when it says that the text has moved.
 
-    Needs a lease.  Raises what the question raises.
+    Needs a lease.  ``about`` is a tree other than the current one that the server is shown for it; that needs the
+    writer's lease, and the next question about the current tree takes the server back.  Raises what the question
+    raises.
     """
     deaths = modified = 0
     while True:
         try:
-            return await question(await workspace.ready_session())
+            return await question(await workspace.ready_session(about))
         except ServerGone:
             deaths += 1
             if deaths == READ_ATTEMPTS:

@@ -2,8 +2,8 @@
 
 Asked are all documents of these projects, changed or not, first in the staged state.  When none of them has a compiler
 error there is nothing to compare, which is the common case and half of the work.  Else the server is taken back to the
-disk, and the documents with errors are asked again, together with the changed ones, where the errors may have come
-from; ``bridge.diagnostics`` says what counts as new.
+state before, and the documents with errors are asked again, together with the changed ones, where the errors may have
+come from; ``bridge.diagnostics`` says what counts as new.
 
 What cannot be answered for certain is refused, never passed: a document that the server does not know, a new file that
 it takes for no member of its project.  Not seen at all are errors in code that source generators or the build write.
@@ -18,11 +18,11 @@ import anyio
 
 from bridge.diagnostics import Finding, Look, compare
 from bridge.errors import BridgeError
-from bridge.observations import can_look, document_changes, look_at_disk, look_at_staged, named
+from bridge.observations import can_look, document_changes, look_at, named
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Project, Structure, transitive_references
 from bridge.workspace import Workspace
-from transactions.overlay import FileChange
+from transactions.overlay import FileChange, Overlay
 
 LONGEST_VALIDATION = 600.0
 """Seconds for the whole of it: a cold compiler on a solution of hundreds of projects takes minutes."""
@@ -41,11 +41,21 @@ async def new_compiler_errors(workspace: Workspace, tell: ProgressSink = to_nobo
             "them. Use another language server, or commit without validation.",
         )
     await _require_unchanged(workspace)
-    changes = document_changes(workspace, workspace.overlay)
+    return await new_errors_between(workspace, Overlay(workspace.baseline), workspace.overlay, tell)
+
+
+async def new_errors_between(
+    workspace: Workspace, before: Overlay, after: Overlay, tell: ProgressSink = to_nobody
+) -> tuple[Finding, ...]:
+    """The compiler errors that ``after`` has and ``before`` has not; needs the writer's lease.
+
+    Raises ``CompilerValidationIncomplete``.
+    """
+    changes = _differing(workspace, before, after)
     _require_members(workspace, changes)
     projects = projects_concerned(workspace.structure, [change.path for change in changes])
     with anyio.move_on_after(LONGEST_VALIDATION):
-        return await _new_errors(workspace, changes, projects, tell)
+        return await _new_errors(workspace, before, after, changes, projects, tell=tell)
     raise _incomplete(f"The language server took longer than {LONGEST_VALIDATION:g} s.")
 
 
@@ -93,23 +103,38 @@ def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Pro
     )
 
 
+def _differing(workspace: Workspace, before: Overlay, after: Overlay) -> tuple[FileChange, ...]:
+    """The documents whose text is not the same in both trees, each as it differs from the disk in one of them."""
+    physical = workspace.load.links.physical
+    found = {
+        change.path: change
+        for tree in (before, after)
+        for change in document_changes(workspace, tree)
+        if before.text(physical(change.path)) != after.text(physical(change.path))
+    }
+    return tuple(found.values())
+
+
 async def _new_errors(
-    workspace: Workspace, changes: Sequence[FileChange], projects: Sequence[Project], tell: ProgressSink
+    workspace: Workspace,
+    before: Overlay,
+    after: Overlay,
+    changes: Sequence[FileChange],
+    projects: Sequence[Project],
+    *,
+    tell: ProgressSink,
 ) -> tuple[Finding, ...]:
     changed = {change.path for change in changes}
-    is_deleted, physical = workspace.overlay.is_deleted, workspace.load.links.physical
-    documents = {
-        d.path for project in projects for d in project.documents if not is_deleted(physical(d.path))
-    }
-    documents |= {change.path for change in changes if change.kind == "Added"}
-    staged = _whole(workspace, await look_at_staged(workspace, sorted(documents), Stage(tell, 0, 80)))
-    if not staged:
+    physical = workspace.load.links.physical
+    documents = {d.path for project in projects for d in project.documents}
+    documents = {path for path in documents if not after.is_deleted(physical(path))}
+    documents |= {path for path in changed if after.exists(physical(path))}
+    broken = _whole(workspace, await look_at(workspace, after, sorted(documents), Stage(tell, 0, 80)))
+    if not broken:
         return ()
-    compared = {
-        d.path for project in projects for d in project.documents if d.path in staged or d.path in changed
-    }
-    on_disk = _whole(workspace, await look_at_disk(workspace, sorted(compared), Stage(tell, 80, 100)))
-    return compare(on_disk, staged, changed).new
+    compared = sorted(path for path in broken.keys() | (documents & changed) if before.exists(physical(path)))
+    earlier = _whole(workspace, await look_at(workspace, before, compared, Stage(tell, 80, 100)))
+    return compare(earlier, broken, changed).new
 
 
 def _whole(workspace: Workspace, look: Look) -> Mapping[Path, tuple[Finding, ...]]:

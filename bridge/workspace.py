@@ -330,24 +330,28 @@ class Workspace:
 
     # --- the server -------------------------------------------------------------------------------------------
 
-    async def ready_session(self) -> Session:
-        """The server, told everything it is owed and shown exactly the current texts.  Needs a lease."""
+    async def ready_session(self, about: Overlay | None = None) -> Session:
+        """The server, told everything it is owed and shown exactly the current texts.  Needs a lease.
+
+        ``about`` is shown in place of the current tree; that needs the writer's lease, so that nobody asks about the
+        wrong one.
+        """
         async with self._server_turn:
             if self._server_doubted:
                 self._server_doubted = False
                 await self.supervisor.doubt()
             session = await self.supervisor.session()
             session = await self._pay(session)
-            await session.synchronise(self.server_view())
+            await session.synchronise(self.server_view(about))
             return session
 
     def doubt_server(self) -> None:
         """A question was not answered in time.  The next one first finds out whether the server is deaf for good."""
         self._server_doubted = True
 
-    def server_view(self) -> DocumentView:
-        """The differences to the disk that the server must see."""
-        changes = self.overlay.changes() if self.transaction else ()
+    def server_view(self, about: Overlay | None = None) -> DocumentView:
+        """The differences to the disk that the server must see, for the current tree or for another one."""
+        changes = (self.overlay if about is None else about).changes()
         named = [(name, change) for change in changes for name in self.load.links.names(change.path)]
         return DocumentView(
             texts={name: change.after.text for name, change in named if change.after is not None},
