@@ -2,8 +2,19 @@
 
 Each open workspace has one file, ``<root>/.vs/roslyn-bridge/instances/<instanceId>.json``, and its bridge holds a lock
 (``flock``) on it as long as it lives.  The system drops the lock with the process, however that ends, so a file that
-can be locked is stale, and whoever finds it removes it.  The file is written in place, padded with blanks so that it
-never shrinks: a new name for each state would lose the lock.
+can be locked is stale, and whoever finds it removes it.
+
+A file is never written to while others can find it: Linux lets a read of a page meet the middle of a write to it.
+Each state is a new file, a **draft** beside the name.  It is locked, then written, then renamed over the name, and only
+then is the old file let go.  So whoever opens the name has one whole state before him, and
+
+* a file that stands at a name is locked as long as its bridge lives, in whatever instant one looks;
+* who has opened the old file and can lock it, because its bridge let it go, finds another file at the name by then: it
+  was replaced, and he looks again.  Only what can be locked *and* still stands at its name is stale.  Nobody can be at
+  its name anew behind his back, since a file that is held open keeps its inode number;
+* a draft is removable in the one instant before it is locked.  Its maker looks, after locking, whether it still stands
+  at its name; from then on nobody can lock it, and nobody removes it.  A draft that can be locked was left by a bridge
+  that was killed, and is removed like a stale file.
 
 All of this is advice.  It never stands in the way of a call, and nothing about commits is decided by it: a root that
 cannot be written has no status file, and a warning says so.
@@ -18,7 +29,7 @@ import re
 import stat
 import threading
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,13 +54,18 @@ MOST_INSTANCES = 64
 """Status files that are looked at; a folder with more of them was filled by somebody else."""
 
 CREATE_ATTEMPTS = 5
-"""Each further attempt needs somebody who takes our file for a stale one in the instant before it is locked."""
+"""Each further attempt needs somebody who takes our draft for a stale one in the instant before it is locked."""
+
+READ_ATTEMPTS = 5
+"""Each further attempt needs a bridge that replaces its file in the instant between our opening and locking it."""
 
 WorkspaceState: TypeAlias = Literal[
     "Ready", "TransactionActive", "TransactionConflicted", "WorkspaceOutOfDate"
 ]
 
-_STATUS_NAME = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\.json")
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_STATUS_NAME = re.compile(_UUID + r"\.json")
+_DRAFT_NAME = re.compile(_UUID + r"(\.[ab])?\.draft")
 
 
 class InstanceStatus(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -88,7 +104,8 @@ class Instance:
             workspace_root=scrubbed_text(str(root)),
             workspace_state="Ready",
         )
-        self._file: _HeldFile | None = None
+        self._held: int | None = None
+        """The descriptor that holds the lock of the file at our name."""
         self._turn = threading.Lock()
         self._is_closed = False
 
@@ -121,58 +138,53 @@ class Instance:
             return
         try:
             with Places(SYSTEM, self._root) as places:
-                if self._file is None or not self._file.is_at_its_name(places):
-                    self._drop()
-                    self._file = _created(places, self.name)
-                    self.lacks_exchange = _lacks_exchange(places, self.id)
-            self._file.write(msgspec.json.encode(self._status))
+                self._replace(places, msgspec.json.encode(self._status))
             self.problem = None
         except OSError as error:
-            self._drop()
+            self._withdraw()  # an old state that stays would be a wrong one
             self.problem = error.strerror or str(error)
 
-    def _drop(self) -> None:
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+    def _replace(self, places: Places, data: bytes) -> None:
+        """Put a new file in place of the old one, and let that go.  Raises OSError."""
+        draft = f"{self.id}.draft"
+        descriptor = _locked_draft(places, draft)
+        try:
+            _write_whole(descriptor, data)
+            folder = places.descriptor(INSTANCES)
+            SYSTEM.rename(draft, folder, self.name, folder)
+        except BaseException:
+            _discard(places, draft, descriptor)
+            raise
+        old, self._held = self._held, descriptor
+        if old is None:
+            self.lacks_exchange = _lacks_exchange(places, self.id)
+        else:
+            SYSTEM.close(old)
 
     def close(self) -> None:
         """Take the file away, and the folders that it leaves empty."""
         with self._turn:
             self._is_closed = True
-            if self._file is None:
-                return
-            with suppress(OSError), Places(SYSTEM, self._root) as places:
-                if self._file.is_at_its_name(places):
-                    SYSTEM.remove(self.name, places.descriptor(INSTANCES))
-                _tidy(places)
-            self._drop()
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        if self._held is None:
+            return
+        with suppress(OSError), Places(SYSTEM, self._root) as places:
+            if _is_at(places, self.name, self._held):
+                SYSTEM.remove(self.name, places.descriptor(INSTANCES))
+            _tidy(places)
+        SYSTEM.close(self._held)
+        self._held = None
 
 
-class _HeldFile:
-    """A locked status file."""
-
-    def __init__(self, descriptor: int, name: str) -> None:
-        self._descriptor = descriptor
-        self._name = name
-        self._size = 0
-
-    def is_at_its_name(self, places: Places) -> bool:
-        """Whether the file is the one that its name leads to; ``git clean`` may have taken it away."""
-        return places.inode(INSTANCES, self._name) == inode_of(os.fstat(self._descriptor))
-
-    def write(self, data: bytes) -> None:
-        """One write, never shorter than the last: a reader sees an old status or a new one."""
-        self._size = max(self._size, len(data))
-        os.pwrite(self._descriptor, data.ljust(self._size), 0)
-
-    def close(self) -> None:
-        with suppress(OSError):
-            os.close(self._descriptor)
+def _is_at(places: Places, name: str, descriptor: int) -> bool:
+    """Whether an open file is the one that a name leads to."""
+    return places.inode(INSTANCES, name) == inode_of(SYSTEM.fstat(descriptor))
 
 
-def _created(places: Places, name: str) -> _HeldFile:
-    """A new, locked status file at its name.  Raises OSError."""
+def _locked_draft(places: Places, name: str) -> int:
+    """A new file that nobody else will remove, locked through the descriptor.  Raises OSError."""
     for _ in range(CREATE_ATTEMPTS):
         forget_folders(places, INSTANCES)
         make_folders(places, INSTANCES)
@@ -181,48 +193,68 @@ def _created(places: Places, name: str) -> _HeldFile:
             descriptor = SYSTEM.open_new(name, places.descriptor(INSTANCES), 0o644)
         except FileNotFoundError:  # another bridge that closes has removed the folder
             continue
-        held = _HeldFile(descriptor, name)
         try:
             SYSTEM.lock(descriptor)
-            if held.is_at_its_name(places):
-                return held
+            if _is_at(places, name, descriptor):
+                return descriptor
         except BlockingIOError:  # being looked at, and removed
             pass
         except BaseException:
-            held.close()
+            _discard(places, name, descriptor)
             raise
-        held.close()
-        with suppress(FileNotFoundError):
-            SYSTEM.remove(name, places.descriptor(INSTANCES))
+        _discard(places, name, descriptor)
     raise OSError(errno.EBUSY, "the status file keeps being removed")
+
+
+def _write_whole(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[SYSTEM.write(descriptor, rest) :]
+
+
+def _discard(places: Places, name: str, descriptor: int) -> None:
+    """Take one of our own drafts away and let it go, in that order: nobody need look at it."""
+    with suppress(OSError):
+        SYSTEM.remove(name, places.descriptor(INSTANCES))
+    SYSTEM.close(descriptor)
 
 
 def _lacks_exchange(places: Places, instance_id: str) -> bool:
     """Try it on two files of our own: no answer of the system but this one can be believed.  Raises OSError."""
-    folder = places.descriptor(INSTANCES)
-    names = (f"{instance_id}.a", f"{instance_id}.b")
+    drafts: dict[str, int] = {}
     try:
-        for name in names:
-            SYSTEM.close(SYSTEM.open_new(name, folder, 0o600))
-        SYSTEM.exchange(names[0], folder, names[1], folder)
+        for name in (f"{instance_id}.a.draft", f"{instance_id}.b.draft"):
+            drafts[name] = _locked_draft(places, name)
+        folder = places.descriptor(INSTANCES)
+        one, other = drafts
+        SYSTEM.exchange(one, folder, other, folder)
     except OSError as error:
         if not rename_is_missing(error):
             raise
         return True
     finally:
-        for name in names:
-            with suppress(FileNotFoundError):
-                SYSTEM.remove(name, folder)
+        for name, descriptor in drafts.items():
+            _discard(places, name, descriptor)
     return False
 
 
 def _hide(places: Places) -> None:
-    with suppress(FileExistsError):
-        descriptor = SYSTEM.open_new(HIDING, places.descriptor(INSTANCES), 0o644)
-        try:
-            SYSTEM.write(descriptor, memoryview(b"*\n"))
-        finally:
-            SYSTEM.close(descriptor)
+    """Raises OSError."""
+    if places.inode(INSTANCES, HIDING) is not None:
+        return
+    folder = places.descriptor(INSTANCES)
+    draft = f"{uuid.uuid4()}.draft"
+    descriptor = SYSTEM.open_new(draft, folder, 0o644)
+    try:
+        _write_whole(descriptor, b"*\n")
+        with suppress(FileNotFoundError):  # swept: nobody locks this one, and the next state hides the folder
+            SYSTEM.rename(draft, folder, HIDING, folder)
+    except BaseException:
+        with suppress(OSError):
+            SYSTEM.remove(draft, folder)
+        raise
+    finally:
+        SYSTEM.close(descriptor)
 
 
 def _tidy(places: Places) -> None:
@@ -246,6 +278,7 @@ def neighbours(root: Path, ours: Collection[str]) -> Neighbours:
             names = sorted(SYSTEM.names(places.descriptor(INSTANCES)))
         except FileNotFoundError:
             return Neighbours()
+        _sweep_drafts(places, names, ours)
         own = {f"{instance_id}.json" for instance_id in ours}
         others = [name for name in names if _STATUS_NAME.fullmatch(name) and name not in own]
         for name in others[:MOST_INSTANCES]:
@@ -256,7 +289,7 @@ def neighbours(root: Path, ours: Collection[str]) -> Neighbours:
             except OSError:
                 unreadable.append(name)
                 continue
-            if data:
+            if data is not None:
                 _sort_in(name, data, live, unreadable)
     return Neighbours(tuple(live), tuple(unreadable))
 
@@ -270,24 +303,41 @@ def _sort_in(name: str, data: bytes, live: list[InstanceStatus], unreadable: lis
     live.append(status)
 
 
-def _live_data(places: Places, name: str) -> bytes:
-    """What a live bridge says; empty when it has not said anything yet, or is gone (then its file goes too).
+def _sweep_drafts(places: Places, names: Sequence[str], ours: Collection[str]) -> None:
+    """Remove what bridges left that were killed while they wrote."""
+    drafts = [n for n in names if _DRAFT_NAME.fullmatch(n) and n.partition(".")[0] not in ours]
+    for name in drafts[:MOST_INSTANCES]:
+        with suppress(OSError):  # gone by itself, or another user's
+            _live_data(places, name)
+
+
+def _live_data(places: Places, name: str) -> bytes | None:
+    """What a live bridge says; ``None`` when it is gone, and then its file goes too.
 
     Raises OSError, also for what is no file or far too large.
     """
-    descriptor = SYSTEM.open_file(name, places.descriptor(INSTANCES))
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_STATUS:
-            raise OSError(errno.EINVAL, "no status file")
+    for _ in range(READ_ATTEMPTS):
+        descriptor = SYSTEM.open_file(name, places.descriptor(INSTANCES))
         try:
-            # Shared, so that two who look at once do not take each other for the owner.
-            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return os.pread(descriptor, LARGEST_STATUS, 0)
-        with suppress(OSError):  # another user's: it stays, and is passed over every time
-            if places.inode(INSTANCES, name) == inode_of(status):
-                SYSTEM.remove(name, places.descriptor(INSTANCES))
-        return b""
-    finally:
-        os.close(descriptor)
+            status = SYSTEM.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_STATUS:
+                raise OSError(errno.EINVAL, "no status file")
+            if _is_locked(descriptor):
+                return SYSTEM.read_at(descriptor, LARGEST_STATUS, 0)
+            if _is_at(places, name, descriptor):
+                with suppress(OSError):  # another user's: it stays, and is passed over every time
+                    SYSTEM.remove(name, places.descriptor(INSTANCES))
+                return None
+        finally:
+            SYSTEM.close(descriptor)
+    raise OSError(errno.EBUSY, "the status file keeps being replaced")
+
+
+def _is_locked(descriptor: int) -> bool:
+    """Whether somebody else holds the lock; if nobody does, we hold a shared one until the file is closed."""
+    try:
+        # Shared, so that two who look at once do not take each other for the owner.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False

@@ -182,6 +182,10 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "Bridges on one workspace see each other, as a warning and in the status.",
     ),
     "commit.exchange": ("commit.md 3", "A file system without exchange of files is named by server-status."),
+    "instances.whole": (
+        "behaviour 9",
+        "A status file is whole whenever it is read, and a live bridge always has one.",
+    ),
     "instances.stale": ("behaviour 9", "The status file of a dead bridge is removed by the next one."),
     "instances.advice": ("behaviour 9", "Nothing about other bridges ever refuses a call."),
     "instances.tidy": ("issue 4, 5", "Closing leaves nothing of ours; what is there is hidden from git."),

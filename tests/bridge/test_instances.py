@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from bridge.instances import HIDING, Instance, neighbours
+from bridge.instances import HIDING, Instance, Neighbours, neighbours
 from bridge.states import State
 from bridge.workbench import open_workbench
 from schemas.locations import Diagnostic
@@ -28,6 +31,7 @@ from transactions.system import System
 
 FOLDER = ".vs/roslyn-bridge/instances"
 WAIT = 30.0
+REPOSITORY = Path(__file__).parents[2]
 
 
 @asynccontextmanager
@@ -180,6 +184,80 @@ async def test_the_file_of_a_bridge_that_was_killed_is_removed_by_who_looks(tmp_
         assert instance_id in {file.stem for file in files(made.root)}
         assert (await made.agent.status()).instances == ()
         assert [file.stem for file in files(made.root)] == [made.workspace.instance.id]
+
+
+RESTLESS = """
+import sys
+from itertools import cycle
+from pathlib import Path
+from bridge.instances import Instance
+instance = Instance(Path(sys.argv[1]), Path(sys.argv[1]) / "Shop.slnx")
+for number, phase in enumerate(cycle(["Staging", "Applying" * 40])):
+    instance.publish_phase("0" * 36, phase)
+    if number == 1:
+        print(instance.name, flush=True)
+"""
+LOOKS = 4000
+KILLS = 12
+
+
+@contextmanager
+def restless(root: Path) -> Iterator[Path]:
+    """A bridge that says something short and something long in turn, as fast as it can; its file.  Ends killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", RESTLESS, str(root)], stdout=subprocess.PIPE, cwd=REPOSITORY
+    ) as child:
+        try:
+            assert child.stdout is not None
+            yield root / FOLDER / child.stdout.readline().decode().strip()
+        finally:
+            child.kill()
+
+
+@keeps("instances.whole")
+def test_a_status_file_is_whole_whenever_it_is_read(tmp_path: Path) -> None:
+    lengths = Counter[int]()
+    until = time.monotonic() + WAIT
+    with restless(tmp_path) as file:
+        while (lengths.total() < LOOKS or len(lengths) < 2) and time.monotonic() < until:
+            data = file.read_bytes()
+            assert json.loads(data)["instanceId"] == file.stem
+            lengths[len(data)] += 1
+    assert len(lengths) == 2, "both states were met"
+
+
+@keeps("instances.whole")
+def test_a_bridge_that_replaces_its_file_is_never_taken_for_a_dead_one(tmp_path: Path) -> None:
+    with restless(tmp_path) as file:
+        for _ in range(LOOKS // 2):
+            found = neighbours(tmp_path, ())
+            assert [i.instance_id for i in found.instances] == [file.stem]
+            assert found.unreadable == ()
+
+
+@keeps("instances.stale")
+def test_what_a_bridge_leaves_that_is_killed_while_it_writes_is_removed_by_who_looks(tmp_path: Path) -> None:
+    folder = tmp_path / FOLDER
+    for _ in range(KILLS):
+        with restless(tmp_path):
+            pass
+    left = "01234567-89ab-cdef-0123-456789abcdef"
+    for name in (f"{left}.draft", f"{left}.a.draft", f"{left}.b.draft"):
+        (folder / name).write_text("half of a st")
+    assert neighbours(tmp_path, ()) == Neighbours()
+    assert [path.name for path in folder.iterdir()] == [HIDING]
+
+
+@keeps("instances.stale")
+def test_a_draft_that_its_maker_has_locked_stays(tmp_path: Path) -> None:
+    (tmp_path / FOLDER).mkdir(parents=True)
+    draft = tmp_path / FOLDER / "01234567-89ab-cdef-0123-456789abcdef.draft"
+    with draft.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        neighbours(tmp_path, ())
+        assert draft.exists()
+    neighbours(tmp_path, ())
+    assert not draft.exists()
 
 
 @keeps("instances.advice")

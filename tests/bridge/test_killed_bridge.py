@@ -43,13 +43,23 @@ def sources(root: Path) -> Picture:
     return {name: entry for name, entry in picture(root).items() if not name.startswith(".vs")}
 
 
+def phase_in(root: Path) -> str | None:
+    """What the one bridge there says of its commit; it may not have said anything, or be gone."""
+    for status in (root / ".vs/roslyn-bridge/instances").glob("*.json"):
+        try:
+            said = json.loads(status.read_bytes()).get("commitPhase")
+        except FileNotFoundError:
+            continue
+        return said if isinstance(said, str) else None
+    return None
+
+
 def kill_at(root: Path, phase: str) -> None:
     """Ends the bridge as soon as its status file says so; blocks.  Only one bridge is there."""
     (child,) = [p for p in psutil.Process().children() if "bridge" in p.cmdline() and "mcp" in p.cmdline()]
-    (status,) = (root / ".vs/roslyn-bridge/instances").glob("*.json")
+    due = PHASES[PHASES.index(phase) :]  # a busy machine may have let an early one slip by
     while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
-        said = json.loads(status.read_bytes() or b"{}").get("commitPhase")
-        if said in PHASES[PHASES.index(phase) :]:  # a busy machine may have let an early one slip by
+        if phase_in(root) in due:
             os.kill(child.pid, signal.SIGKILL)
             return
 
