@@ -21,7 +21,7 @@ from anyio import to_thread
 from bridge.errors import BridgeError
 from bridge.state_directory import StateDirectory
 from transactions.errors import CommitUnrecordable
-from transactions.recovery import RecoveryItem, blocks, foreign_marker, pending, recover
+from transactions.recovery import RecoveryItem, blocks, foreign_markers, pending, recover
 
 RECOVERY_WAIT = 30.0
 """Seconds that a call waits for the recovery of its own root.  Recovery renames at most a few thousand files."""
@@ -97,7 +97,7 @@ class Recoveries:
     async def require_no_stranger(self, root: Path) -> None:
         """Raises ``RecoveryPending`` for the marker of an unfinished commit whose record is another bridge's."""
         try:
-            marker = await self._in_thread(partial(foreign_marker, root, self._state.path))
+            marker = next(iter(await self._in_thread(partial(foreign_markers, root, self._state.path))), None)
         except (OSError, CommitUnrecordable):
             return  # a commit will meet the same trouble and name it
         if marker is not None:

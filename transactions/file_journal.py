@@ -40,7 +40,7 @@ from transactions.errors import (
 from transactions.folders import sync_nearest
 from transactions.journal import CommitPlan, CommitRecord
 from transactions.lock import CommitLock
-from transactions.marker import PENDING, markers, remove_marker, write_marker
+from transactions.marker import PENDING, markers, note_of, remove_marker, write_marker
 from transactions.places import Directory, Inode, Places, inode_of
 from transactions.record import (
     Manifest,
@@ -163,7 +163,7 @@ class _FileRecord:
                 _require_fits(len(data), MANIFEST_MAX_BYTES, "the plan")
                 manifest = records.draft(self._id, MANIFEST, [data])
                 records.publish([originals, manifest, self._state(records, StateRecord("Prepared"))])
-            write_marker(places, self._owner)
+            write_marker(places, note_of(self._owner, plan.entries, self._journal.state_directory))
 
     def _root_inode(self) -> Inode:
         return self._owner.root.device, self._owner.root.inode

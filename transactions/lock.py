@@ -12,6 +12,7 @@ the first target is touched (`require_held`). Somebody who cleans up after that 
 look at every file before and after its exchange still keeps everybody's writes.
 """
 
+import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -67,6 +68,25 @@ def commit_lock(root: Path, *, wait: float = 0.0, system: System = SYSTEM) -> It
             for place in _roots(Path(os.path.realpath(root)))
         ]
         yield CommitLock(tuple(holds))
+
+
+def is_held(places: Places) -> bool:
+    """Whether somebody commits or recovers under a root right now. Looks, and neither takes nor leaves anything.
+
+    Raises OSError when the system refuses to tell.
+    """
+    forget_folders(places, LOCKS)
+    try:
+        descriptor = places.system.open_file(LOCK_NAME, places.descriptor(LOCKS))
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two who look do not see each other
+    except BlockingIOError:
+        return True
+    finally:
+        places.system.close(descriptor)
+    return False
 
 
 def _roots(root: Path) -> list[Path]:

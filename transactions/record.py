@@ -204,18 +204,19 @@ def _existing(places: Places, directory: Directory) -> Directory:
 def _require_safe(value: Owner | Manifest | StateRecord | WorkshopRecord) -> None:
     """Raises Corrupt when a path would lead out of the root."""
     if isinstance(value, WorkshopRecord):
-        _require_inside(value.directory)
+        require_inside(value.directory)
     if isinstance(value, Manifest):
         for entry in value.entries:
-            _require_inside((*entry.directory, entry.name))
-            _require_inside(entry.workshop)
+            require_inside((*entry.directory, entry.name))
+            require_inside(entry.workshop)
         for planned in value.directories:
-            _require_inside(planned.directory)
-            _require_inside(planned.workshop)
+            require_inside(planned.directory)
+            require_inside(planned.workshop)
         for workshop in value.workshops:
-            _require_inside(workshop)
+            require_inside(workshop)
 
 
-def _require_inside(directory: Directory) -> None:
+def require_inside(directory: Directory) -> None:
+    """Raises Corrupt when a path that was read leads out of the root, or nowhere."""
     if not directory or any(part in ("", ".", "..") or "/" in part or "\0" in part for part in directory):
         raise Corrupt("It names a path that leads out of the root.")

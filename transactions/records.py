@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from transactions.errors import CommitUnrecordable
+from transactions.errors import CommitUnrecordable, RecoveryRefused
 from transactions.places import Directory, Places
 from transactions.record import Corrupt, Manifest, Owner, StateRecord, Torn, Unusable, WorkshopRecord, decode
 from transactions.system import System
@@ -320,6 +320,19 @@ def existing_records(state_directory: Path, system: System) -> Iterator[Records 
         raise _unrecordable(state_directory, _reason(state_directory, error)) from error
     with places:
         yield _checked(places)
+
+
+def required(records: Records | None, commit_id: str) -> tuple[Records, Record]:
+    """A record that must be there, and the records it is in. Raises RecoveryRefused."""
+    if records is None or not is_commit_id(commit_id):
+        raise RecoveryRefused(f"There is no record {commit_id}.")
+    try:
+        record = records.read(commit_id)
+    except OSError as error:
+        raise RecoveryRefused(f"The record {commit_id} cannot be read: {error.strerror or error}.") from error
+    if record is None:
+        raise RecoveryRefused(f"There is no record {commit_id}.")
+    return records, record
 
 
 def _checked(places: Places) -> Records:

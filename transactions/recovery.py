@@ -39,9 +39,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transactions.errors import CommitLockFailed, CommitUnrecordable, TransactionError, WorkspaceBusy
-from transactions.folders import drop_folders, make_folders, sync_nearest
+from transactions.folders import drop_folders, forget_folders, make_folders, sync_nearest
 from transactions.journal import CommitPlan, NullJournal, PlannedEntry
-from transactions.lock import CommitLock, commit_lock
+from transactions.lock import CommitLock, commit_lock, is_held
 from transactions.marker import PENDING, Marker, markers, read_marker, remove_marker
 from transactions.moving import move
 from transactions.places import Directory, Places
@@ -120,26 +120,23 @@ def blocks(item: RecoveryItem, root: Path) -> bool:
     return here.is_relative_to(item.root) or item.root.is_relative_to(here)
 
 
-def foreign_marker(root: Path, state_directory: Path, *, system: System = SYSTEM) -> Marker | None:
-    """A marker of an unfinished commit under `root` whose record is not ours; None also while its commit goes on.
+def foreign_markers(root: Path, state_directory: Path, *, system: System = SYSTEM) -> tuple[Marker, ...]:
+    """The markers of unfinished commits under `root` whose records are not ours; none while their commit goes on.
 
-    Raises OSError when the root cannot be looked at, CommitUnrecordable.
+    Costs one look at a folder when there is none. Raises OSError when the root cannot be looked at, CommitUnrecordable.
     """
+    with Places(system, Path(os.path.realpath(root))) as places:
+        before = markers(places)
+        if not before or is_held(places):
+            return ()
+        forget_folders(places, PENDING)
+        after = markers(places)  # without what was over before we looked at the lock
     known: set[str] = set()
     with existing_records(state_directory, system) as records:
         if records is not None:
             known.update(_ids(records))
-    with Places(system, Path(os.path.realpath(root))) as places:
-        foreign = [marker for marker in markers(places) if marker.commit_id not in known]
-        if not foreign:
-            return None
-        try:
-            with commit_lock(places.root, system=system):
-                return next((marker for marker in markers(places) if marker.commit_id not in known), None)
-        except WorkspaceBusy:
-            return None
-        except CommitLockFailed:  # nothing can be committed here, so nothing is going on either
-            return foreign[0]
+    known.update({marker.commit_id for marker in after} - {marker.commit_id for marker in before})
+    return tuple(marker for marker in after if marker.commit_id not in known)
 
 
 def _ids(records: Records) -> tuple[str, ...]:
@@ -246,7 +243,7 @@ def record_root(record: Record, root: Path | None, wait: float, system: System) 
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RootUnavailable(f"Its workspace is no longer at {path}.") from error
     with places:
-        if not _is_root_of(places, record.commit_id, said.root, was_moved=root is not None):
+        if not is_root_of(places, record.commit_id, said.root, was_moved=root is not None):
             raise RootUnavailable(
                 f"What is at {path} is not the workspace that it was made in: that was moved, deleted or made anew."
             )
@@ -254,7 +251,8 @@ def record_root(record: Record, root: Path | None, wait: float, system: System) 
             yield RecordRoot(places, lock)
 
 
-def _is_root_of(places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool) -> bool:
+def is_root_of(places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool) -> bool:
+    """Whether a directory is the workspace of a commit; one that `was_moved` there is told by its marker. Raises OSError."""
     status = places.system.fstat(places.descriptor(()))
     if (status.st_dev, status.st_ino) == (identity.device, identity.inode):
         return True
@@ -418,10 +416,11 @@ def workshops_of(record: Record) -> tuple[Directory, ...]:
     """Every directory that a commit or its recovery can have made to work in."""
     planned = () if record.manifest is None else record.manifest.workshops
     known = dict.fromkeys((*planned, *record.workshops, main_workshop(record.commit_id)))
-    return tuple(place for workshop in known for place in (_again(workshop), workshop))
+    return tuple(place for workshop in known for place in (again(workshop), workshop))
 
 
-def _again(workshop: Directory) -> Directory:
+def again(workshop: Directory) -> Directory:
+    """The workshop that takes the place of one that somebody removed."""
     return (*workshop[:-1], workshop[-1] + _AGAIN)
 
 
@@ -431,9 +430,9 @@ def with_workshops(places: Places, plan: CommitPlan) -> tuple[CommitPlan, frozen
     for workshop in plan.workshops:
         if places.is_directory(workshop[:-1], workshop[-1]):
             continue
-        instead[workshop] = _again(workshop)
+        instead[workshop] = again(workshop)
         with suppress(FileNotFoundError):  # its parent is gone too: what belongs there is in somebody's way
-            make_folders(places, _again(workshop), PRIVATE_DIRECTORY)
+            make_folders(places, again(workshop), PRIVATE_DIRECTORY)
     if not instead:
         return plan, frozenset()
     entries = tuple(

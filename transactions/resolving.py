@@ -1,9 +1,9 @@
-"""The way out for a person: what recovery leaves alone is decided, exported or discarded by hand.
+"""The way out for a person: what recovery leaves alone is decided or discarded by hand.
 
 Deciding a file puts the wanted contents where the path is, by the same careful renames: what stands there is moved aside
 into the workshop first, so a crash in the middle leaves a record that can be decided again. When nothing is left to
-decide, the record ends like any other. An export copies all that a record knows to a folder of plain files; it changes
-nothing, and it is asked for before a record may be discarded, because then the originals go.
+decide, the record ends like any other. Before a record may be discarded it must have been copied out (`exporting`), because
+then the originals go.
 """
 
 import errno
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Literal
 
 from transactions.errors import RecoveryRefused
+from transactions.exporting import EXPORTED, EXPORTED_WORKSPACE
 from transactions.journal import PlannedEntry
 from transactions.lock import commit_lock
-from transactions.marker import markers, remove_marker
+from transactions.marker import markers, put_marker_aside, remove_marker
 from transactions.moving import move
 from transactions.places import Places
 from transactions.record import Manifest, StateRecord
-from transactions.records import Record, Records, existing_records, is_commit_id
+from transactions.records import Record, Records, existing_records, required
 from transactions.recovery import (
     Copies,
     RecoveryItem,
@@ -33,10 +34,10 @@ from transactions.recovery import (
 )
 from transactions.restore import displaced_name
 from transactions.system import SYSTEM, System
+from transactions.workshop import main_workshop
 
 Choice = Literal["keep-disk", "take-before", "take-after"]
 
-EXPORTED = "exported"
 _DECIDABLE = frozenset({"RecoveryConflict", "RecoveryIncomplete", "Committed"})
 
 
@@ -56,39 +57,12 @@ def resolve(
     CommitUnrecordable.
     """
     with existing_records(state_directory, system) as found:
-        records, record = _required(found, commit_id)
+        records, record = required(found, commit_id)
         try:
             with record_root(record, root, wait, system) as opened:
-                _, record = _required(records, commit_id)  # it may have changed while we waited
+                _, record = required(records, commit_id)  # it may have changed while we waited
                 return _Decision(records, record, opened.places).make(paths, choice)
         except (RootUnavailable, OSError) as error:
-            raise _refused(commit_id, error) from error
-
-
-def export(
-    state_directory: Path,
-    commit_id: str,
-    directory: Path,
-    *,
-    root: Path | None = None,
-    system: System = SYSTEM,
-) -> None:
-    """Copies all that is known of a commit to `directory`, which must be new or empty. Changes nothing else.
-
-    `record/` holds the files of the record, `before/` the originals, `after/` what was to take their place, `displaced/`
-    what stood at a target and is neither. Raises RecoveryRefused.
-    """
-    with existing_records(state_directory, system) as found:
-        records, record = _required(found, commit_id)
-        try:
-            directory.mkdir(parents=True, exist_ok=True)
-            if any(directory.iterdir()):
-                raise RecoveryRefused(f"{directory} is not empty.", [directory])
-            _copy_record(records, commit_id, directory / "record")
-            if record.manifest is not None:
-                _copy_files(records, record.manifest, root, directory, system)
-            records.note(commit_id, EXPORTED)
-        except OSError as error:
             raise _refused(commit_id, error) from error
 
 
@@ -99,29 +73,48 @@ def discard(
     root: Path | None = None,
     wait: float = 0.0,
     system: System = SYSTEM,
-) -> None:
+) -> bool:
     """Forgets a commit with all that it kept; the tree stays as it is. An export must have been made before.
 
-    Raises RecoveryRefused, WorkspaceBusy, CommitLockFailed, CommitUnrecordable.
+    False when its workspace was not where it had been, so that a marker may be left wherever that is now. Raises
+    RecoveryRefused (also when `root` is given and is not that workspace), WorkspaceBusy, CommitLockFailed,
+    CommitUnrecordable.
     """
     with existing_records(state_directory, system) as found:
-        records, record = _required(found, commit_id)
+        records, record = required(found, commit_id)
         try:
             if not records.has(commit_id, EXPORTED):
                 raise RecoveryRefused(
                     f"Export the record {commit_id} first; discarding it drops the originals."
                 )
-            with suppress(RootUnavailable), record_root(record, root, wait, system) as opened:
-                tidy_root(opened.places, record)
+            is_tidied = _tidied(records, record, root, wait, system)
             records.remove(commit_id)
         except OSError as error:
             raise _refused(commit_id, error) from error
+    return is_tidied
+
+
+def _tidied(records: Records, record: Record, root: Path | None, wait: float, system: System) -> bool:
+    try:
+        with record_root(record, root, wait, system) as opened:
+            if not records.has(record.commit_id, EXPORTED_WORKSPACE):
+                raise RecoveryRefused(
+                    f"The record {record.commit_id} was exported without its workspace, so what is kept there was not "
+                    "copied. Export it once more, to another folder."
+                )
+            tidy_root(opened.places, record)
+    except RootUnavailable as error:
+        if root is not None:
+            raise RecoveryRefused(f"{error} Nothing was discarded.", [root]) from error
+        return False
+    return True
 
 
 def discard_marker(root: Path, commit_id: str, *, wait: float = 0.0, system: System = SYSTEM) -> None:
     """Takes away the marker of a bridge that will not come back; what its workshop holds stays.
 
-    Raises RecoveryRefused, WorkspaceBusy, CommitLockFailed.
+    The marker goes into the workshop, where it still tells which file there is which. Raises RecoveryRefused,
+    WorkspaceBusy, CommitLockFailed.
     """
     real = Path(os.path.realpath(root))
     with commit_lock(real, wait=wait, system=system):
@@ -129,22 +122,11 @@ def discard_marker(root: Path, commit_id: str, *, wait: float = 0.0, system: Sys
             with Places(system, real) as places:
                 if commit_id not in {marker.commit_id for marker in markers(places)}:
                     raise RecoveryRefused(f"There is no marker {commit_id} under {real}.", [real])
+                with suppress(PermissionError):  # then the workshop is for its owner alone to use
+                    put_marker_aside(places, commit_id, main_workshop(commit_id))
                 remove_marker(places, commit_id)
         except OSError as error:
             raise _refused(commit_id, error) from error
-
-
-def _required(records: Records | None, commit_id: str) -> tuple[Records, Record]:
-    """A record that must be there, and the records it is in. Raises RecoveryRefused."""
-    if records is None or not is_commit_id(commit_id):
-        raise RecoveryRefused(f"There is no record {commit_id}.")
-    try:
-        record = records.read(commit_id)
-    except OSError as error:
-        raise _refused(commit_id, error) from error
-    if record is None:
-        raise RecoveryRefused(f"There is no record {commit_id}.")
-    return records, record
 
 
 def _refused(commit_id: str, error: Exception) -> RecoveryRefused:
@@ -264,46 +246,3 @@ class _Decision:
 
 def _relative(entry: PlannedEntry) -> str:
     return os.path.join(*entry.directory, entry.name)  # noqa: PTH118  # the text that state records hold
-
-
-# -- exporting: plain files for people, so plain calls ------------------------------------------------------------------
-
-
-def _copy_record(records: Records, commit_id: str, directory: Path) -> None:
-    directory.mkdir()
-    for name in records.files(commit_id):
-        (directory / name).write_bytes(records.raw(commit_id, name))
-
-
-def _copy_files(
-    records: Records, manifest: Manifest, root: Path | None, directory: Path, system: System
-) -> None:
-    copies = Copies(records, manifest)
-    for entry in manifest.entries:
-        original = copies.bytes_of(entry)
-        if original is not None:
-            _write(directory / "before" / _relative(entry), original)
-    try:
-        places = Places(system, root or Path(manifest.root.path))
-    except (FileNotFoundError, NotADirectoryError):
-        return  # what lay under the root is gone with it
-    with places:
-        for entry in manifest.plan(places).entries:
-            for name in (entry.new_name, entry.old_name):
-                _copy_kept(places, entry, name, directory)
-
-
-def _copy_kept(places: Places, entry: PlannedEntry, name: str, directory: Path) -> None:
-    path = places.path(entry.workshop, name)
-    if places.inode(entry.workshop, name) is None or not places.is_file(entry.workshop, name):
-        return
-    sha256 = places.facts(entry.workshop, name).sha256
-    if entry.intended is not None and sha256 == entry.intended.sha256:
-        _write(directory / "after" / _relative(entry), path.read_bytes())
-    elif entry.original is None or sha256 != entry.original.sha256:
-        _write(directory / "displaced" / _relative(entry), path.read_bytes())
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

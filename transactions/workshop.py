@@ -23,6 +23,7 @@ from transactions.places import Directory, FileFacts, Inode, Places, inode_of
 HOME: Directory = (".vs", "roslyn-bridge", "commits")
 _NOBODY = "roslyn-bridge-no-such-name"
 _OWNER_ONLY = 0o700
+HIDING = ".gitignore"
 _HIDES_ALL = b"*\n"
 _STAGED_DIRECTORY = ".dir"
 
@@ -72,7 +73,7 @@ class Workshops:
                     raise
                 for length in range(len(HOME), 0, -1):
                     self._places.forget(self.main[:length])
-        self.write(self.main, ".gitignore", _HIDES_ALL, None)
+        self.write(self.main, HIDING, _HIDES_ALL, None)
 
     def _make_parent(self, directory: Directory) -> None:
         parent = self._places.descriptor(directory[:-1])
@@ -223,7 +224,7 @@ def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] =
     except FileNotFoundError:
         return
     for name in places.system.names(descriptor):
-        if name not in kept and not (kept and name == ".gitignore"):
+        if name not in kept and not (kept and name == HIDING):
             with suppress(FileNotFoundError):
                 if name.endswith(_STAGED_DIRECTORY):
                     _remove_staged(places, (*workshop, name))

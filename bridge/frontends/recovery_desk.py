@@ -14,11 +14,12 @@ from rich.console import Console
 from rich.text import Text
 
 from transactions.errors import TransactionError
+from transactions.exporting import export
 from transactions.journal import PlannedEntry
 from transactions.lock import LOCK_NAME, LOCKS
 from transactions.records import existing_records
-from transactions.recovery import RecoveryItem, foreign_marker, pending, recover
-from transactions.resolving import Choice, discard, discard_marker, export, resolve
+from transactions.recovery import RecoveryItem, foreign_markers, pending, recover
+from transactions.resolving import Choice, discard, discard_marker, resolve
 from transactions.system import SYSTEM
 
 NOTHING_LEFT = 0
@@ -206,7 +207,7 @@ class Desk:
         if self._root is None:
             return False
         try:
-            marker = foreign_marker(self._root, self._state)
+            marker = next(iter(foreign_markers(self._root, self._state)), None)
         except OSError as error:
             raise Refused(f"{shown(self._root)} cannot be looked at: {error.strerror or error}.") from error
         if marker is None:

@@ -12,9 +12,10 @@ import pytest
 from tests.transactions.crashes import CHANGES_THE_DISK, Place, calls_of, mode_of, number_of
 from tests.transactions.worlds import FOR_EVER, DyingSystem, FaultySystem, Killed, picture, write
 from transactions.errors import CommitUnconfirmed, RecoveryRefused, TransactionError
+from transactions.exporting import export
 from transactions.lock import commit_lock
-from transactions.recovery import RecoveryItem, blocks, foreign_marker, pending, recover
-from transactions.resolving import Choice, discard, discard_marker, export, resolve
+from transactions.recovery import RecoveryItem, blocks, foreign_markers, pending, recover
+from transactions.resolving import Choice, discard, discard_marker, resolve
 
 NewRoot = Callable[[], Path]
 
@@ -236,23 +237,25 @@ def test_a_bridge_with_another_state_directory_sees_the_marker_and_not_its_own(
     place: Place, calls: list[str], tmp_path: Path
 ) -> None:
     place.die(halfway(calls))
-    marker = foreign_marker(place.root, tmp_path / "other")
+    (marker,) = foreign_markers(place.root, tmp_path / "other")
 
-    assert marker is not None
     assert marker.path == marker_of(place)
-    assert foreign_marker(place.root, place.state) is None
+    assert marker.user == os.geteuid()
+    assert marker.note is not None
+    assert marker.note.state_directory == str(place.state)
+    assert foreign_markers(place.root, place.state) == ()
     with commit_lock(place.root):  # its commit goes on: it is busy, not broken
-        assert foreign_marker(place.root, tmp_path / "other") is None
+        assert foreign_markers(place.root, tmp_path / "other") == ()
 
 
 def test_a_marker_whose_bridge_will_not_come_back_can_be_taken_away(place: Place, calls: list[str]) -> None:
     place.die(halfway(calls))
     commit_id = record_of(place).name
     shutil.rmtree(place.state)
-    assert foreign_marker(place.root, place.state) is not None
+    assert len(foreign_markers(place.root, place.state)) == 1
     discard_marker(place.root, commit_id)
 
-    assert foreign_marker(place.root, place.state) is None
+    assert foreign_markers(place.root, place.state) == ()
     assert (place.root / ".vs/roslyn-bridge/commits" / commit_id).is_dir()
 
 
@@ -593,7 +596,7 @@ def test_a_record_that_makes_no_sense_can_be_exported_and_discarded(
     discard(place.state, commit_id)
 
     assert recover(place.state) == ()
-    assert foreign_marker(place.root, place.state) is None
+    assert foreign_markers(place.root, place.state) == ()
     assert (tmp_path / "out/record/originals").is_file()
 
 
