@@ -1,10 +1,14 @@
 """The guard: the parent process of a language server, which outlives the bridge just long enough to tidy up.
 
-Run by ``process.spawn`` as ``python -I -S guard.py CONTROL_FD COMMAND...``; it imports nothing of ours.  It
-starts the server with the pipes it was given, keeps none of them open itself, and then waits for one of two
-things: the end of the server, or the end of the control socket, whose other end only the bridge holds.  The
+Run by ``process.spawn`` as ``python -I -S guard.py CONTROL_FD HANDED SCRATCH COMMAND...``; it imports nothing of
+ours.  It starts the server with the pipes it was given, keeps none of them open itself, and then waits for one of
+two things: the end of the server, or the end of the control socket, whose other end only the bridge holds.  The
 kernel closes that end however the bridge dies, ``kill -9`` included.  In both cases everything the server has
 started is killed before the guard leaves.
+
+``HANDED`` are descriptors for the server alone (numbers with commas between, or nothing).  ``SCRATCH`` is nothing, or
+``LOCK_FD:PATH``: a directory that the server and its like may use, removed when all of them are gone, and locked as
+long as the guard lives.
 
 How "everything" is found: the guard is a *child subreaper* (prctl, Linux).  A process whose parent dies
 becomes a child of the guard instead of init, also after a double fork or in a session of its own, so the tree
@@ -37,11 +41,17 @@ def main() -> None:
     """Start the server, wait for its end or the bridge's, leave nothing behind."""
     signal.pthread_sigmask(signal.SIG_SETMASK, [])  # the bridge may block signals; that is inherited
     control = int(sys.argv[1])
-    os.set_inheritable(control, False)  # noqa: FBT003 - the standard library's signature
+    handed = [int(number) for number in sys.argv[2].split(",") if number]
+    lock, _, scratch = sys.argv[3].partition(":")
+    for kept in (control, *([int(lock)] if lock else [])):
+        os.set_inheritable(kept, False)  # noqa: FBT003 - the standard library's signature
     wakeups = _wake_on_child_end()
     subreaper = _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    server = _start(sys.argv[2:], control)
+    server = _start(sys.argv[4:], control)
+    for descriptor in handed:
+        os.close(descriptor)
     if server is None:
+        remove_tree(scratch)
         return
     _let_go_of_the_pipes()
     _say(control, f"pid {server}")
@@ -51,6 +61,7 @@ def main() -> None:
     code_of_the_killed = _kill_everything(server, wakeups, subreaper=subreaper)
     if code is None:
         _say(control, f"exit {code_of_the_killed}")
+    remove_tree(scratch)
 
 
 def _start(command: list[str], control: int) -> int | None:
@@ -160,6 +171,20 @@ def _descendants(root: int) -> list[int]:
         frontier = [child for parent in frontier for child in children.get(parent, [])]
         found += frontier
     return found
+
+
+def remove_tree(path: str) -> None:
+    """Take a directory of ours away, whatever modes a file system has left in it; nothing for no path.  Never raises."""
+    if not path:
+        return
+    import shutil  # noqa: PLC0415 - the start of a server need not wait for it
+
+    for folder, names, _ in os.walk(path):
+        for inner in (f"{folder}/{name}" for name in names):
+            with contextlib.suppress(OSError):  # an overlay leaves a directory that not even we may list
+                if not os.path.islink(inner):  # noqa: PTH114 - as above
+                    os.chmod(inner, 0o700)  # noqa: PTH101 - as above
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def _wake_on_child_end() -> int:

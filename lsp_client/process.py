@@ -39,6 +39,8 @@ import psutil
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from lsp_client.errors import LanguageServerError, LastWords
+from lsp_client.line_socket import LineSocket
+from lsp_client.scratch import Scratch
 from lsp_client.texts import console_text
 
 SPAWN_WAIT = 20.0
@@ -73,7 +75,7 @@ logger = logging.getLogger(__name__)
 class ServerProcess:
     """A running server.  ``stdin`` and ``stdout`` are its pipes; stderr is drained here."""
 
-    def __init__(self, guard: Process, control: "_Control", server_pid: int) -> None:
+    def __init__(self, guard: Process, control: LineSocket, server_pid: int) -> None:
         if guard.stdin is None or guard.stdout is None or guard.stderr is None:
             raise ValueError("the guard must have been started with three pipes")
         self.pid = server_pid
@@ -198,41 +200,18 @@ class ServerProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-class _Control:
-    """Our end of the socket to the guard: it says lines, and our silence for ever is the order to kill."""
-
-    def __init__(self, ours: socket.socket) -> None:
-        self._socket = ours
-        self._buffer = b""
-
-    def close_our_side(self) -> None:
-        """Let the guard see the end of us, while it can still tell how the server ended."""
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_WR)
-
-    async def next_line(self) -> str | None:
-        """The next line without its end, None when the guard has left."""
-        while b"\n" not in self._buffer:
-            await anyio.wait_readable(self._socket)
-            try:
-                data = self._socket.recv(4096)
-            except BlockingIOError:
-                continue
-            except OSError:
-                return None
-            if not data:
-                return None
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        return line.decode("ascii", errors="replace")
-
-
 @asynccontextmanager
 async def spawn(
-    command: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    handed: Sequence[int] = (),
+    scratch: Scratch | None = None,
 ) -> AsyncGenerator[ServerProcess, None]:
     """Start ``command`` in ``cwd`` with exactly ``env``; leaving the block stops it and all it started.
 
+    ``handed`` are descriptors that it inherits besides its pipes.  ``scratch`` is removed when all of it has ended.
     Raises OSError (FileNotFoundError, PermissionError ...) when it cannot be started, and
     TimeoutError when that took longer than ``SPAWN_WAIT`` seconds.
     """
@@ -240,18 +219,21 @@ async def spawn(
     with ours:
         ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
         with theirs:
+            place = "" if scratch is None else f"{scratch.lock}:{scratch.path}"
+            numbers = ",".join(map(str, handed))
+            kept = () if scratch is None else (scratch.lock,)
             guard = await anyio.open_process(
-                [sys.executable, "-I", "-S", str(_GUARD), str(theirs.fileno()), *command],
+                [sys.executable, "-I", "-S", str(_GUARD), str(theirs.fileno()), numbers, place, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
                 env=env,
                 start_new_session=True,  # a Ctrl-C in the terminal is for the bridge alone
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), *handed, *kept],
             )
         try:
-            control = _Control(ours)
+            control = LineSocket(ours)
             server = ServerProcess(guard, control, await _reported_pid(control, command[0]))
             async with _attended(server):
                 yield server
@@ -289,7 +271,7 @@ async def _attended(server: ServerProcess) -> AsyncGenerator[None, None]:
         raise failure
 
 
-async def _reported_pid(control: _Control, program: str) -> int:
+async def _reported_pid(control: LineSocket, program: str) -> int:
     """The pid the guard reports, or the error it met."""
     with anyio.fail_after(SPAWN_WAIT):
         line = await control.next_line()

@@ -1,0 +1,454 @@
+"""The helper that gives a server a view of its folder: real paths, staged files, and a disk that stays untouched.
+
+Run between the guard and the server as ``python -I -S namespace.py SOCKET_FD ROOT SCRATCH COMMAND...``; it imports
+nothing of ours.  It is a process of its own because only a process with one thread may leave its user namespace.
+
+**Theory.**  The helper moves into a user namespace (where it may mount) and a mount namespace (where nobody else sees
+what it mounts), and puts an overlay file system over the root: below lies the real tree, above an empty directory in
+SCRATCH that takes every write.  Then it becomes the server by ``exec``; before that it has forked the *writer*, which
+stays behind in the namespace and takes commands over the socket.  The writer keeps its rights in the namespace, the
+server loses them.  The last process that leaves takes the mounts along, so nothing has to be unmounted.
+
+*What is written goes through the mount*, never into the directory above: an overlay may not be changed from below or
+above while it is mounted, and would not notice.  For the same reason a change of the real tree (a commit, somebody's
+checkout) calls for a fresh view.  The old mount cannot be taken away, because the server works in it.  So a fresh
+overlay is made aside, with the real tree below it again, which we hold by a descriptor from before the first mount; it
+is filled, and moved on top of the root in one step.  Whoever opens a path from then on gets the fresh view.  That takes
+1 to 4 ms, where a restart of the server takes as long as loading; a path is looked up no slower under a hundred views
+than under one.  ``MOST_VIEWS`` bounds them all the same.
+
+*Build output.*  Whatever the server writes below ``obj`` and ``bin`` stays in the view.  A fresh view carries over those
+files below ``obj`` that the real tree does not have, because projects were loaded with them; where the real tree has a
+file, the fresh view shows the real one.  So a copy hides a real file at most until the next change on disk.
+
+*What a process inside leaves for others* would lie in the temporary directory: build nodes and compiler servers are
+found there.  They are switched off, and the server gets a private one, mounted over ``/var/tmp`` because names of
+sockets must be short.  Process ids are the system's own: build hosts and the guard go by them.
+
+Nothing is changed for the server where any step is refused: a forked trial goes through all of them first, and when it
+fails the server is started as if there were no helper.
+
+Messages on the socket are lines of JSON.  The first one is ours: ``{"ready": true}``, ``{"refused": reason}`` or
+``{"error": errno}`` for a command that cannot be run.  Then each line from the bridge gets one line back:
+
+    {"do": "show", "created": {path: text}, "gone": [path]}
+        ->  {"created": [path], "gone": [path], "refused": {path: reason}}
+    {"do": "renew"}
+        ->  {} or {"error": reason}
+
+Paths are relative to the root.  ``show`` names the whole difference to the real tree each time, and is told what that
+is then.
+"""
+
+import contextlib
+import ctypes
+import errno
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import sys
+from collections.abc import Callable
+
+MOST_VIEWS = 500
+"""Views that lie upon each other before a renewal is refused, which makes the bridge start a new server."""
+
+PRIVATE_TEMPORARY = "/var/tmp"  # noqa: S108 - only a mount point: inside, a private directory lies over it
+"""Where the server finds its private temporary directory.  Short, on every Linux, and rarely needed for anything else."""
+
+INSIDE = {
+    "TMPDIR": PRIVATE_TEMPORARY,
+    "MSBUILDDISABLENODEREUSE": "1",
+    "UseSharedCompilation": "false",
+    "DOTNET_CLI_USE_MSBUILD_SERVER": "0",
+    "UseRazorBuildServer": "false",
+}
+"""The environment inside: nothing started there may serve, or be served by, a build outside."""
+
+_CLONE_NEWUSER = 0x10000000
+_CLONE_NEWNS = 0x00020000
+_MS_BIND = 4096
+_MS_MOVE = 8192
+_MS_REC = 16384
+_MS_PRIVATE = 1 << 18
+_PR_SET_PDEATHSIG = 1
+_PR_CAPBSET_DROP = 24
+_PROBE = ".roslyn-bridge-probe"
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Refused(Exception):
+    """The view cannot be had; the text says why, as the end of a sentence."""
+
+
+def main() -> None:
+    """Try, then do it: become the server, with the view or without."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
+    root, scratch, command = sys.argv[2], sys.argv[3], sys.argv[4:]
+    guard = os.getppid()
+    program = _find(command[0])
+    if isinstance(program, int):
+        _say(control, {"error": program})
+        return
+    reason = _reason_against(root, scratch, program)
+    if reason is None:
+        os.mkdir(f"{scratch}/views")  # noqa: PTH102 - pathlib would double the start-up time
+        tree = enter(root, scratch)
+        _leave_writer(control, tree)
+        os.environ.update(INSIDE)
+        _give_up_rights()
+    _say(control, {"ready": True} if reason is None else {"refused": reason})
+    os.chdir(root)  # what we were started in is the real folder, below the view
+    _die_with(guard)
+    try:
+        os.execv(program, command)  # noqa: S606 - a list of arguments, no shell, is the point
+    except OSError as error:
+        sys.exit(f"{program} could not be started: {error.strerror}")
+
+
+def _find(name: str) -> str | int:
+    """The program as ``execvp`` would find it, or the errno that it would fail with."""
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    return errno.EACCES if os.path.exists(name) else errno.ENOENT  # noqa: PTH110 - as above
+
+
+# --- the namespace --------------------------------------------------------------------------------------------
+
+
+def _reason_against(root: str, scratch: str, program: str) -> str | None:
+    """Why the view cannot be had, found out by a forked trial of all steps; ``None`` when it can."""
+    read_end, write_end = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        reason = "the trial failed"
+        try:
+            _look_at_places(root, scratch, program)
+            os.mkdir(f"{scratch}/trial")  # noqa: PTH102 - as above
+            enter(root, scratch, views="trial")
+            reason = ""
+        except Refused as refusal:
+            reason = str(refusal)
+        except OSError as error:
+            reason = f"{error.filename or 'a step'}: {error.strerror}"
+        finally:
+            os.write(write_end, reason.encode("utf-8", "replace"))
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end, "rb") as end:  # noqa: PTH123 - a descriptor
+        reason = end.read().decode("utf-8", "replace")
+    os.waitpid(pid, 0)
+    return reason or None
+
+
+def _look_at_places(root: str, scratch: str, program: str) -> None:
+    """Refuses what could be mounted, and would show something else than the tree."""
+    if _is_below(scratch, root):
+        raise Refused("the state directory lies inside the workspace")
+    inner = [point for point in _mount_points() if _is_below(point, root) and point != root]
+    if inner:
+        raise Refused(f"other file systems are mounted inside the workspace ({', '.join(inner[:3])})")
+    needed = [root, scratch, program, sys.executable, *sys.argv[4:]]
+    needed += [
+        value for name, value in os.environ.items() if name in {"HOME", "DOTNET_ROOT", "NUGET_PACKAGES"}
+    ]
+    hidden = [path for path in needed if _is_below(os.path.realpath(path), PRIVATE_TEMPORARY)]
+    if hidden:
+        raise Refused(f"{hidden[0]} lies in {PRIVATE_TEMPORARY}, which is private inside")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _mount_points() -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:  # noqa: PTH123 - as above
+        fields = [line.split(" ") for line in lines]
+    # The kernel writes blanks and the like in names as octal numbers.
+    return [re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field[4]) for field in fields]
+
+
+def enter(root: str, scratch: str, views: str = "views") -> "Tree":
+    """Move this process into the namespaces and put the first view over the root.
+
+    Raises ``Refused``, ``OSError``.
+    """
+    user, group = os.geteuid(), os.getegid()
+    real = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if _libc.unshare(_CLONE_NEWUSER | _CLONE_NEWNS):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        # We stay who we are: other owners and groups are strangers inside, which is the most a user may map.
+        for name, text in (
+            ("setgroups", "deny"),
+            ("uid_map", f"{user} {user} 1"),
+            ("gid_map", f"{group} {group} 1"),
+        ):
+            with open(f"/proc/self/{name}", "w", encoding="ascii") as file:  # noqa: PTH123 - as above
+                file.write(text)
+        _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
+    except OSError as error:
+        raise Refused(f"the system grants no private mounts ({error.strerror})") from error
+    os.close(real)
+    # Held through a descriptor from inside: it means the real tree for ever, whatever is mounted over its path.
+    real = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    tree = Tree(root, real, f"{scratch}/{views}")
+    tree.renew()
+    tree.probe()
+    private = f"{scratch}/temporary"
+    os.makedirs(private, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
+    _mount(private, PRIVATE_TEMPORARY, None, _MS_BIND)
+    return tree
+
+
+def _mount(source: str, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    arguments = [None if text is None else os.fsencode(text) for text in (source, target, kind)]
+    if _libc.mount(*arguments, ctypes.c_ulong(flags), None if data is None else os.fsencode(data)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), target)
+
+
+def _give_up_rights() -> None:
+    """The server is to have no rights over the mounts: nothing that is executed from here on may get them back."""
+    for capability in range(64):
+        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0):
+            return  # the kernel knows no more of them
+
+
+def _die_with(guard: int) -> None:
+    """Leaving the user namespace has cleared the death signal that the guard had set."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != guard:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+# --- the tree -------------------------------------------------------------------------------------------------
+
+
+class Tree:
+    """The views over one root, of which the newest counts, and what is staged in that."""
+
+    def __init__(self, root: str, real: int, directory: str) -> None:
+        self._root = root
+        self._real = real
+        self._directory = directory
+        self._views = 0
+        self._device = -1
+        self.created: dict[str, tuple[str, list[str]]] = {}  # path -> text, and the folders made for it
+        self.gone: set[str] = set()
+
+    def renew(self) -> None:
+        """Put a fresh view of the real tree on top, with nothing staged.  Raises ``Refused``."""
+        if self._views == MOST_VIEWS:
+            raise Refused(f"{MOST_VIEWS} views lie upon each other")
+        place = f"{self._directory}/{self._views}"
+        before = f"{self._directory}/{self._views - 1}/upper" if self._views else None
+        for name in ("upper", "work", "aside"):
+            os.makedirs(f"{place}/{name}", mode=0o700)  # noqa: PTH103 - as above
+        shutil.copymode(self._root, f"{place}/upper")
+        # Named by descriptors: in the option text a path would need two kinds of escapes.
+        names = {"lowerdir": self._real}
+        names["upperdir"] = os.open(f"{place}/upper", os.O_PATH | os.O_CLOEXEC)
+        names["workdir"] = os.open(f"{place}/work", os.O_PATH | os.O_CLOEXEC)
+        options = ",".join(f"{name}=/proc/self/fd/{number}" for name, number in names.items())
+        try:
+            _mount("overlay", f"{place}/aside", "overlay", 0, f"{options},userxattr")
+            if before is not None:
+                self._carry_over(before, f"{place}/aside")
+            _mount(f"{place}/aside", self._root, None, _MS_MOVE)
+        except OSError as error:
+            raise Refused(
+                f"no overlay can be mounted there ({error.strerror}; the state directory is on {_kind_of(place)})"
+            ) from error
+        finally:
+            os.close(names["upperdir"])
+            os.close(names["workdir"])
+        self._views += 1
+        self._device = os.stat(self._root).st_dev  # noqa: PTH116 - as above
+        self.created.clear()
+        self.gone.clear()
+
+    def _carry_over(self, before: str, view: str) -> None:
+        """Files below ``obj`` that only the server has made."""
+        for folder, _, names in os.walk(before):
+            path = os.path.relpath(folder, before)
+            if "obj" not in path.split("/"):
+                continue
+            for name in names:
+                source = f"{folder}/{name}"
+                if stat.S_ISREG(os.lstat(source).st_mode) and not self._is_real(f"{path}/{name}"):
+                    os.makedirs(f"{view}/{path}", exist_ok=True)  # noqa: PTH103 - as above
+                    shutil.copy2(source, f"{view}/{path}/{name}")
+
+    def _is_real(self, path: str) -> bool:
+        try:
+            os.stat(path, dir_fd=self._real, follow_symlinks=False)
+        except OSError:
+            return False
+        return True
+
+    def probe(self) -> None:
+        """Create and delete something in the root.  Raises ``Refused`` where that cannot be."""
+        try:
+            self._write(_PROBE, "")
+            os.unlink(f"{self._root}/{_PROBE}")  # noqa: PTH108 - as above
+        except OSError as error:
+            raise Refused(f"nothing can be written in the workspace's folder ({_reason(error)})") from error
+
+    def show(self, created: dict[str, str], gone: list[str]) -> dict[str, str]:
+        """Stage exactly this; the reason for each path where it could not be done."""
+        refused: dict[str, str] = {}
+        steps: list[tuple[str, Callable[[str], None]]] = []
+        steps += [(path, self._take_away) for path in sorted(self.created.keys() - created.keys())]
+        steps += [(path, self._bring_back) for path in sorted(self.gone - set(gone))]
+        steps += [(path, self._remove) for path in sorted(set(gone) - self.gone)]
+        changed = sorted(path for path, text in created.items() if self.created.get(path, (None,))[0] != text)
+        steps += [(path, lambda path: self._put(path, created[path])) for path in changed]
+        for path, step in steps:
+            try:
+                step(path)
+            except OSError as error:
+                refused[path] = _reason(error)
+        return refused
+
+    def _put(self, path: str, text: str) -> None:
+        known = self.created.get(path)
+        made = self._make_folders(path) if known is None else known[1]
+        try:
+            self._write(path, text, exclusive=known is None)
+        except FileExistsError:
+            same = os.path.realpath(f"{self._root}/{path}")
+            if all(same != os.path.realpath(f"{self._root}/{other}") for other in self.created):
+                raise
+            # A linked folder gives one file two names: under the other one it has been put there already.
+        self.created[path] = (text, made)
+
+    def _make_folders(self, path: str) -> list[str]:
+        made: list[str] = []
+        folder = self._root
+        for name in path.split("/")[:-1]:
+            folder = f"{folder}/{name}"
+            with contextlib.suppress(FileExistsError):
+                self._check_inside(os.path.dirname(folder))  # noqa: PTH120 - as above
+                os.mkdir(folder)  # noqa: PTH102 - as above
+                made.append(folder)
+        return made
+
+    def _write(self, path: str, text: str, *, exclusive: bool = True) -> None:
+        self._check_inside(os.path.dirname(f"{self._root}/{path}"))  # noqa: PTH120 - as above
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if exclusive else os.O_TRUNC)
+        with open(os.open(f"{self._root}/{path}", flags, 0o644), "wb") as file:  # noqa: PTH123 - a descriptor
+            file.write(text.encode("utf-8", "surrogatepass"))
+
+    def _check_inside(self, folder: str) -> None:
+        """A link may lead out of the view, and there lies the real disk.  Folders of a view have its device number."""
+        if os.stat(folder).st_dev != self._device:  # noqa: PTH116 - as above
+            raise OSError(errno.EXDEV, "a link on the way leads out of the workspace")
+
+    def _take_away(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._root}/{path}")  # noqa: PTH108 - as above
+        _, made = self.created.pop(path)
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):  # another staged file, or the server's, lies in it
+                os.rmdir(folder)  # noqa: PTH106 - as above
+
+    def _remove(self, path: str) -> None:
+        self._check_inside(os.path.dirname(f"{self._root}/{path}"))  # noqa: PTH120 - as above
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._root}/{path}")  # noqa: PTH108 - as above
+        self.gone.add(path)
+
+    def _bring_back(self, path: str) -> None:
+        """A copy of the real file; what becomes of that one later is seen by the next fresh view."""
+        with contextlib.suppress(
+            FileNotFoundError, FileExistsError
+        ):  # gone by now, or back under its other name
+            source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._real)
+            with open(source, "rb") as real:  # noqa: PTH123 - a descriptor
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+                mode = stat.S_IMODE(os.fstat(source).st_mode)
+                with open(os.open(f"{self._root}/{path}", flags, mode), "wb") as copy:  # noqa: PTH123 - a descriptor
+                    shutil.copyfileobj(real, copy)
+        self.gone.discard(path)
+
+
+def _reason(error: OSError) -> str:
+    if error.errno == errno.EOVERFLOW:
+        return "it belongs to another user or group"
+    return error.strerror or str(error)
+
+
+def _kind_of(path: str) -> str:
+    """The type of the file system that holds ``path``."""
+    best, kind = "", "an unknown file system"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:  # noqa: PTH123 - as above
+        for line in lines:
+            left, _, right = line.partition(" - ")
+            point = left.split(" ")[4]
+            if _is_below(path, point) and len(point) >= len(best):
+                best, kind = point, right.split(" ")[0]
+    return kind
+
+
+# --- the writer -----------------------------------------------------------------------------------------------
+
+
+def _leave_writer(control: socket.socket, tree: Tree) -> None:
+    """Fork the writer; it becomes the guard's child, so that the server has no child that it does not know."""
+    pid = os.fork()
+    if pid == 0:
+        if os.fork() == 0:
+            try:
+                os.setsid()
+                _let_go_of_the_pipes()
+                _serve(control, tree)
+            finally:
+                os._exit(0)
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def _let_go_of_the_pipes() -> None:
+    """Only the server may hold its pipes."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    os.close(null)
+    os.chdir("/")
+
+
+def _serve(control: socket.socket, tree: Tree) -> None:
+    """Do what the bridge says until it has gone."""
+    with control.makefile("rb") as lines:
+        for line in lines:
+            _say(control, _answer(json.loads(line), tree))
+
+
+def _answer(order: dict[str, object], tree: Tree) -> dict[str, object]:
+    if order["do"] == "show":
+        created, gone = order["created"], order["gone"]
+        if not isinstance(created, dict) or not isinstance(gone, list):
+            return {"error": "an order in a form that is not known"}
+        refused = tree.show(created, gone)
+        return {"created": sorted(tree.created), "gone": sorted(tree.gone), "refused": refused}
+    try:
+        tree.renew()
+    except (Refused, OSError) as error:
+        return {"error": str(error)}
+    return {}
+
+
+def _say(control: socket.socket, message: dict[str, object]) -> None:
+    with contextlib.suppress(OSError):  # the bridge is gone, and the guard is about to end us
+        control.sendall(json.dumps(message).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
