@@ -18,7 +18,7 @@ from transactions.lock import commit_lock
 pytestmark = pytest.mark.anyio
 
 FILE = "Core/Apple.cs"
-SOON = 5.0
+SOON = 30.0
 WAIT = 90.0
 
 
@@ -57,7 +57,7 @@ async def test_a_commit_waits_for_the_lock_and_goes_on_when_it_is_free(tmp_path:
 async def test_a_caller_who_gives_up_while_waiting_for_the_lock_is_heard_and_nothing_is_written(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path, lease_wait=60.0) as made:
+    async with opened(tmp_path, lease_wait=3 * SOON) as made:
         agent = made.agent
         await agent.start()
         await agent.stage_first(FILE)

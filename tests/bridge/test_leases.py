@@ -6,7 +6,7 @@ import pytest
 from bridge.errors import BridgeError
 from bridge.leases import Leases
 
-BOUND = 5.0
+BOUND = 30.0
 
 
 @pytest.mark.anyio

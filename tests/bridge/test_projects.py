@@ -1,7 +1,6 @@
 """Structures: who compiles what, what is left out and why, by MSBuild and by the default globs."""
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -259,13 +258,11 @@ def reading(dotnet: Path, toolchain: Mapping[str, str]) -> Reading:
 
 @pytest.mark.real
 @pytest.mark.anyio
-async def test_two_projects_are_read_in_three_seconds_and_then_from_memory(
+async def test_two_projects_are_read_in_few_questions_and_then_from_memory(
     reading: Reading, sample: Callable[[str], Path]
 ) -> None:
     folder = sample("TwoProjects")
-    started = time.perf_counter()
     first = await reading.read(folder / "TwoProjects.sln")
-    cold = time.perf_counter() - started
     library = next(p for p in first.projects if p.name == "Library")
     assert "Incomplete/MissingPieces.cs" not in names(library)
     assert "Encodings/Utf16File.cs" in names(library)
@@ -275,13 +272,10 @@ async def test_two_projects_are_read_in_three_seconds_and_then_from_memory(
     assert (first.failed, first.skipped) == ((), ())
 
     await reading.read(folder / "TwoProjects.sln")  # a file made just now is asked again once
-    started = time.perf_counter()
-    again = await reading.read(folder / "TwoProjects.sln")
-    warm = time.perf_counter() - started
-    assert again == first
-    assert reading.msbuild.evaluations_run <= 6
-    assert cold < 3 * 4, "four times the promise: test machines are busy"
-    assert warm < 0.02 * 4, "four times the promise: test machines are busy"
+    asked = reading.msbuild.evaluations_run
+    assert asked <= 6
+    assert await reading.read(folder / "TwoProjects.sln") == first
+    assert reading.msbuild.evaluations_run == asked
 
 
 @pytest.mark.real

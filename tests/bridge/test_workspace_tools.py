@@ -302,14 +302,14 @@ async def test_a_server_that_is_no_program_is_told_so(tmp_path: Path) -> None:
 
 @keeps("open.load-failures")
 async def test_a_load_that_never_ends_is_given_up_in_time_and_its_process_ended(tmp_path: Path) -> None:
-    async with scene(tmp_path, load_timeout=2.0) as made:
+    async with scene(tmp_path, load_timeout=4.0) as made:
         made.server.loads = False
         shebang, command = made.server.path.read_text(encoding="utf-8").split("\n", 1)
         words = 'echo "waiting for a lock on the solution" >&2'
         made.server.path.write_text(f"{shebang}\n{words}\n{command}", encoding="utf-8")
         refusal = await made.agent.refused("workspace-open", path=str(made.solution))
         assert (refusal.code, refusal.kind) == ("WorkspaceLoadTimedOut", None)
-        assert "2 s" in refusal.message
+        assert "4 s" in refusal.message
         assert "waiting for a lock on the solution" in refusal.message
         assert made.server.processes, "the server was there, and loading"
         assert not any(psutil.pid_exists(pid) for pid in made.server.processes)

@@ -46,9 +46,9 @@ def member(value: object, name: str) -> object:
 
 async def fails_at_once(conversation: Talk) -> ServerGone:
     """A request after the end fails immediately; how."""
-    with anyio.fail_after(3), pytest.raises(ServerGone) as caught:
+    with anyio.fail_after(BOUND), pytest.raises(ServerGone) as caught:
         await conversation.ask()
-    with anyio.fail_after(3), pytest.raises(ServerGone):
+    with anyio.fail_after(BOUND), pytest.raises(ServerGone):
         await conversation.connection.notify("test/note")
     assert conversation.connection.pending_count == 0
     return caught.value

@@ -362,7 +362,7 @@ async def test_a_server_that_dies_while_it_takes_files_in_is_reported_at_once(tm
     async with session_of(tmp_path, "roslyn", crash_on_files=True) as session:
         new = at(tmp_path, "New.cs")
         new.write_text("class New { }\n")
-        with anyio.fail_after(5.0), pytest.raises(ServerGone):
+        with anyio.fail_after(BOUND), pytest.raises(ServerGone):
             await session.files_changed([FileEvent(new, "created")])
 
 

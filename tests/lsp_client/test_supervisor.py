@@ -136,10 +136,10 @@ async def test_a_solution_that_csharp_ls_could_not_load_is_no_success_although_i
 
 
 async def test_a_load_that_never_ends_is_given_up_after_its_bound(tmp_path: Path) -> None:
-    waits = Waits(load_timeout=1.0, request_timeout=BOUND)
+    waits = Waits(load_timeout=3.0, request_timeout=BOUND)
     failure = await failure_of(supervisor_of(tmp_path, "roslyn", waits, load="never", stderr="last words\n"))
     assert isinstance(failure, WorkspaceLoadTimedOut)
-    assert (failure.seconds, failure.stderr_tail) == (1.0, "last words\n")
+    assert (failure.seconds, failure.stderr_tail) == (3.0, "last words\n")
 
 
 @both
@@ -275,7 +275,7 @@ async def test_whoever_asks_while_the_restart_takes_too_long_gets_an_answer_in_t
     async with supervised(tmp_path, "roslyn", waits, load_file=str(how)) as supervisor:
         how.write_text("never")
         await killed(supervisor)
-        with anyio.fail_after(5.0), pytest.raises(LanguageServerFailed, match="did not come back within"):
+        with anyio.fail_after(BOUND), pytest.raises(LanguageServerFailed, match="did not come back within"):
             await supervisor.session()
         assert supervisor.state == "restarting"
 
@@ -301,7 +301,6 @@ async def test_a_server_that_takes_no_bytes_any_more_is_replaced(
     tmp_path: Path, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it sees is not known any more: the pipe holds a part of what the ledger has noted."""
-    monkeypatch.setattr("lsp_client.session.NOTIFY_TIMEOUT", 0.3)
     monkeypatch.setattr("lsp_client.process.SHUTDOWN_WAIT", 0.3)
     monkeypatch.setattr("lsp_client.process.EXIT_WAIT", 0.3)
     new = tmp_path / "New.cs"
@@ -309,8 +308,10 @@ async def test_a_server_that_takes_no_bytes_any_more_is_replaced(
     async with supervised(tmp_path, mode) as supervisor:
         first = await supervisor.session()
         await first.ask("test/wedge", {})
-        with anyio.fail_after(BOUND), pytest.raises(RequestTimedOut):
-            await first.synchronise(view)
+        with monkeypatch.context() as hurried:  # a busy machine may need longer for the one that replaces it
+            hurried.setattr("lsp_client.session.NOTIFY_TIMEOUT", 0.3)
+            with anyio.fail_after(BOUND), pytest.raises(RequestTimedOut):
+                await first.synchronise(view)
         assert first.broken.is_set()
         with anyio.fail_after(BOUND):
             second = await supervisor.session()
