@@ -16,7 +16,8 @@ from pathlib import Path
 from bridge.action_references import ActionReference
 from bridge.errors import BridgeError
 from bridge.projects import Document
-from bridge.questions import ask
+from bridge.questions import ask, not_seen
+from bridge.resolution import project_meant
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.staging import Staged, stage_edit
 from bridge.workspace import Workspace
@@ -46,11 +47,11 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
     Raises ``CodeActionsUnavailable`` where the server has no answer for the file, and the server's own failures.
     """
     text = readable_text(workspace, document.path)
-    project = _project_meant(workspace, document)
+    project = project_meant(workspace, document)
 
     async def question(session: Session) -> Offer:
         generation = workspace.supervisor.generation
-        async with _listed(session, document.path, text, place, project) as listing:
+        async with _listed(workspace, session, document.path, text, place, project) as listing:
             return Offer(listing, generation)
 
     return await ask(workspace, question)
@@ -58,7 +59,12 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
 
 @asynccontextmanager
 async def _listed(
-    session: Session, path: Path, text: SourceText, place: Range, project: ProjectChoice | None
+    workspace: Workspace,
+    session: Session,
+    path: Path,
+    text: SourceText,
+    place: Range,
+    project: ProjectChoice | None,
 ) -> AsyncIterator[ActionListing]:
     """The actions of a place, with the document kept in the server's sight while they are used."""
     async with session.looking_at({path: text.text}):
@@ -68,7 +74,7 @@ async def _listed(
                 diagnostics = await session.diagnostics(path, project=project)
             listing = await session.list_actions(path, range_to_server(place), diagnostics, project=project)
         except DocumentNotSeen as error:
-            raise BridgeError("CodeActionsUnavailable", str(error)) from error
+            raise not_seen(workspace, error, otherwise="CodeActionsUnavailable") from error
         except ResponseError as error:
             if error.code != CANNOT_ANSWER:
                 raise
@@ -76,14 +82,6 @@ async def _listed(
                 "CodeActionsUnavailable", f"The server has no answer: {error.message}"
             ) from error
         yield listing
-
-
-def _project_meant(workspace: Workspace, document: Document) -> ProjectChoice | None:
-    """The project to name to the server; ``None`` for a file of one project, which needs no naming."""
-    if len(workspace.structure.documents_at(document.path)) < 2:
-        return None
-    project = workspace.structure.project(document.project_id)
-    return None if project is None else ProjectChoice(project.name, project.target_framework)
 
 
 def readable_text(workspace: Workspace, path: Path) -> SourceText:
@@ -125,7 +123,7 @@ def references_for(
 ) -> tuple[str, ...]:
     """Give each action an id that is bound to the current snapshot."""
     snapshot = workspace.snapshot()
-    project = _project_meant(workspace, document)
+    project = project_meant(workspace, document)
     return workspace.references.add(
         [
             ActionReference(
@@ -179,7 +177,8 @@ async def _found_again(
                 "ActionExpired",
                 "The language server that offered this action has ended. List the actions again.",
             )
-        async with _listed(session, reference.document, text, reference.range, reference.project) as listing:
+        asked = (reference.document, text, reference.range, reference.project)
+        async with _listed(workspace, session, *asked) as listing:
             action = _exactly_one(reference, listing)
             return action, await _resolved(session, action)
 

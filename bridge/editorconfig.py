@@ -15,14 +15,17 @@ from typing import Literal, get_args
 
 Charset = Literal["utf-8", "utf-8-bom", "utf-16le", "utf-16be", "latin1"]
 EndOfLine = Literal["\n", "\r\n", "\r"]
+IndentStyle = Literal["tab", "space"]
 
 SIZE_LIMIT = 1024 * 1024
 """Bytes read of one ``.editorconfig``; the longest ones known have a tenth of it."""
 
 _LINE_ENDS: Mapping[str, EndOfLine] = {"lf": "\n", "crlf": "\r\n", "cr": "\r"}
 _CHARSETS: Mapping[str, Charset] = {name: name for name in get_args(Charset)}
+_INDENT_STYLES: Mapping[str, IndentStyle] = {name: name for name in get_args(IndentStyle)}
 _BOOLEANS: Mapping[str, bool] = {"true": True, "false": False}
 
+_COLUMNS = re.compile(r"[1-9][0-9]?", re.ASCII)
 _SECTION = re.compile(r"\[(.+)\]\s*(?:[#;].*)?")
 _PAIR = re.compile(r"([^:=\s][^:=]*?)\s*[:=]\s*(.*?)\s*(?:\s[#;].*)?")
 
@@ -36,6 +39,12 @@ class EditorConfig:
     end_of_line: EndOfLine | None = None
     """The characters themselves."""
     insert_final_newline: bool | None = None
+    trim_trailing_whitespace: bool | None = None
+    indent_style: IndentStyle | None = None
+    indent_size: int | None = None
+    """Columns of one step; what ``tab`` means is told already."""
+    tab_width: int | None = None
+    """Columns of one tab."""
 
 
 def editorconfig_for(path: Path) -> EditorConfig:
@@ -58,11 +67,23 @@ def editorconfig_for(path: Path) -> EditorConfig:
         wishes = here | wishes
         if is_root:
             break
+    tab_width = _columns(wishes.get("tab_width"))
+    size = wishes.get("indent_size")
     return EditorConfig(
         charset=_CHARSETS.get(wishes.get("charset", "")),
         end_of_line=_LINE_ENDS.get(wishes.get("end_of_line", "")),
         insert_final_newline=_BOOLEANS.get(wishes.get("insert_final_newline", "")),
+        trim_trailing_whitespace=_BOOLEANS.get(wishes.get("trim_trailing_whitespace", "")),
+        indent_style=_INDENT_STYLES.get(wishes.get("indent_style", "")),
+        indent_size=tab_width if size == "tab" else _columns(size),
+        tab_width=tab_width or _columns(size),
     )
+
+
+def _columns(value: str | None) -> int | None:
+    if value is None or _COLUMNS.fullmatch(value) is None:
+        return None
+    return int(value)
 
 
 def _text(path: Path) -> str | None:

@@ -151,6 +151,9 @@ CONTINUATIONS: Mapping[str, Action | None] = {
     "LanguageServerNotFound": None,
     "DotnetSdkNotFound": None,
     "LanguageServerFailed": Action.RETRY,
+    "NotSupported": None,
+    "DocumentNotSeen": None,
+    "DocumentInSeveralProjects": None,
     "UnhandledException": None,
 }
 """Every code the bridge can answer, with its next step (``None``: there is none to give)."""
@@ -237,6 +240,8 @@ _SERVER_CODES: tuple[tuple[type[LanguageServerError], str], ...] = (
     (failures.WorkspaceLoadTimedOut, "WorkspaceLoadTimedOut"),
     (failures.WorkspaceLoadFailed, "WorkspaceLoadFailed"),
     (failures.MsBuildPropertiesRejected, "WorkspaceMsBuildPropertiesInvalid"),
+    (failures.NotSupported, "NotSupported"),
+    (failures.DocumentNotSeen, "DocumentNotSeen"),
 )
 
 

@@ -2,7 +2,8 @@
 
 A server that died under a question is started anew and sees the same texts, so the question is put once more.  A
 server that says "content modified" on texts that nobody moved was asked too early, and is asked once more as well.
-Everything else is the asker's.
+Everything else is the asker's.  A file for which the server has no document is a refusal with a code of its own, and
+never "nothing": csharp-ls has none for a file that several projects compile.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from bridge.errors import BridgeError
+from bridge.resolution import describe_owners
 from bridge.workspace import Workspace
 from lsp_client.errors import CONTENT_MODIFIED, RequestTimedOut, ResponseError, ServerGone
+from lsp_client.failures import DocumentNotSeen
 from lsp_client.session import Session
 from transactions.overlay import Overlay
 
@@ -31,7 +35,7 @@ async def ask(
 
     Needs a lease.  ``about`` is a tree other than the current one that the server is shown for it; that needs the
     writer's lease, and the next question about the current tree takes the server back.  Raises what the question
-    raises.
+    raises, with ``DocumentNotSeen`` as the refusal that ``not_seen`` makes of it.
     """
     deaths = modified = 0
     while True:
@@ -41,6 +45,8 @@ async def ask(
             deaths += 1
             if deaths == READ_ATTEMPTS:
                 raise
+        except DocumentNotSeen as error:
+            raise not_seen(workspace, error) from error
         except RequestTimedOut:
             workspace.doubt_server()
             raise
@@ -48,3 +54,21 @@ async def ask(
             modified += 1
             if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:
                 raise
+
+
+def not_seen(
+    workspace: Workspace, error: DocumentNotSeen, *, otherwise: str = "DocumentNotSeen"
+) -> BridgeError:
+    """The refusal for a file of which the server has no document.
+
+    ``DocumentInSeveralProjects`` where that is the reason, else the code ``otherwise``.
+    """
+    documents = workspace.structure.documents_at(error.path)
+    if len(documents) < 2:
+        return BridgeError(otherwise, str(error))
+    owners = describe_owners(workspace.structure, documents)
+    return BridgeError(
+        "DocumentInSeveralProjects",
+        f"{workspace.relative(error.path)} is in several projects ({owners}), and {error.server} has no single "
+        "document for it, so it cannot be asked about.",
+    )

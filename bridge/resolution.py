@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from bridge.errors import BridgeError
 from bridge.projects import Document, Project, Structure
 from bridge.workspace import Workspace
+from lsp_client.dialects.base import ProjectChoice
 from schemas.selectors import DocumentSelector, ProjectSelector
 from schemas.selectors import Range as RangeSelector
 from transactions.errors import TextError
@@ -43,14 +44,14 @@ def resolve_document(workspace: Workspace, selector: DocumentSelector) -> Docume
         found = [document for document in found if document.project_id in ids]
     wanted = selector.path if selector.path is not None else selector.document_id
     if everywhere and not found:
-        owners = ", ".join(sorted(_describe(workspace.structure, d) for d in everywhere)[:MOST_CANDIDATES])
+        owners = describe_owners(workspace.structure, everywhere)
         raise BridgeError("DocumentNotFound", f"{wanted!r} is no document of that project, but of {owners}.")
     if not found:
         raise BridgeError(
             "DocumentNotFound", f"No document {wanted!r} in {workspace.name}{_hint(workspace, selector)}."
         )
     if len(found) > 1:
-        owners = ", ".join(sorted(_describe(workspace.structure, d) for d in found)[:MOST_CANDIDATES])
+        owners = describe_owners(workspace.structure, found)
         raise BridgeError(
             "DocumentAmbiguous",
             f"{wanted!r} is a document of {len(found)} projects ({owners}); name the project as well.",
@@ -81,6 +82,14 @@ def documents_at(workspace: Workspace, path: Path) -> list[Document]:
     return [] if owner is None else [owner.document_for(path)]
 
 
+def project_meant(workspace: Workspace, document: Document) -> ProjectChoice | None:
+    """The project to name to the server; ``None`` for a file of one project, which needs no naming."""
+    if len(workspace.structure.documents_at(document.path)) < 2:
+        return None
+    project = workspace.structure.project(document.project_id)
+    return None if project is None else ProjectChoice(project.name, project.target_framework)
+
+
 def document_standing_for(workspace: Workspace, path: Path) -> Document:
     """Some document for a path in a preview, deleted files and those of no project included."""
     for name in workspace.load.links.names(path):
@@ -109,6 +118,11 @@ def _hint(workspace: Workspace, selector: DocumentSelector) -> str:
     name = PurePosixPath(selector.path.replace("\\", "/")).name
     same = sorted({workspace.relative(p) for p in workspace.structure.document_paths if p.name == name})
     return f"; documents of that name: {', '.join(same[:MOST_CANDIDATES])}" if same else ""
+
+
+def describe_owners(structure: Structure, documents: Iterable[Document]) -> str:
+    """The projects of some documents, for a sentence."""
+    return ", ".join(sorted(_describe(structure, document) for document in documents)[:MOST_CANDIDATES])
 
 
 def _describe(structure: Structure, document: Document) -> str:

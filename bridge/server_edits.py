@@ -6,7 +6,9 @@ placeholders must not reach a file.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from lsp_client import messages, uris
 from lsp_client.errors import ProtocolViolation
@@ -15,13 +17,26 @@ from transactions.errors import EditRefused
 from transactions.text import Position, Range, TextEdit
 
 
-def workspace_edit_from_server(edit: messages.WorkspaceEdit) -> edits.WorkspaceEdit:
-    """The ordered operations of a server's edit.  Raises ``EditRefused`` (``UnsupportedChange``)."""
+NO_VERSIONS: Mapping[Path, int] = MappingProxyType({})
+
+
+def workspace_edit_from_server(
+    edit: messages.WorkspaceEdit, versions: Mapping[Path, int] = NO_VERSIONS
+) -> edits.WorkspaceEdit:
+    """The ordered operations of a server's edit.  Raises ``EditRefused`` (``UnsupportedChange``).
+
+    ``versions`` are those of the open documents when the server made it (``Session.document_versions``).
+    """
     try:
         operations = edit.operations()
     except ProtocolViolation as error:
         raise EditRefused(f"The server's edit holds an operation that is not supported: {error}") from error
-    return edits.WorkspaceEdit(tuple(_operation_from_server(operation) for operation in operations))
+    return edits.WorkspaceEdit(tuple(_operation_from_server(operation) for operation in operations), versions)
+
+
+def document_edit_from_server(path: Path, changes: Sequence[messages.TextEdit]) -> edits.WorkspaceEdit:
+    """Text edits of one document, as formatting gives them.  Raises ``EditRefused``."""
+    return edits.WorkspaceEdit((edits.DocumentEdit(path, None, tuple(_text_edit(path, e) for e in changes)),))
 
 
 def _operation_from_server(operation: messages.DocumentChange) -> edits.Operation:

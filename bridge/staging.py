@@ -50,6 +50,12 @@ async def plan_edit(
     )
 
 
+async def require_editable(workspace: Workspace, path: Path) -> None:
+    """Raises ``UnsupportedChange`` where no edit of this file could be staged, whatever it says.  Needs a lease."""
+    policy = _policy(workspace, None, "keep")
+    await to_thread.run_sync(edits.require_editable, path, workspace.overlay, workspace.baseline, policy)
+
+
 async def stage_planned(
     workspace: Workspace, planned: Overlay, *, tool: str, description: str, name: str
 ) -> Staged:

@@ -71,6 +71,16 @@ class TextEdit(Struct, frozen=True, rename="camel"):
         return self.new_text is UNSET or self.snippet is not UNSET or self.insert_text_format == 2
 
 
+class FormattingOptions(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """How a caller wants text formatted; servers of Roslyn let ``.editorconfig`` win.  Absent: not asked for."""
+
+    # msgspec leaves out what equals its default, and the protocol demands these two.
+    tab_size: int
+    insert_spaces: bool
+    trim_trailing_whitespace: bool | None = None
+    insert_final_newline: bool | None = None
+
+
 class VersionedDocument(Struct, frozen=True):
     """A document an edit was made for; ``version`` is None when the server names none."""
 

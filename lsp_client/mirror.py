@@ -64,6 +64,12 @@ class Mirror:
         """The view that was asked for last."""
         return self._view
 
+    @property
+    def versions(self) -> dict[Path, int]:
+        """The open documents, and the version last sent of each."""
+        found = ((self._paths[uri], self._ledger.get(uri)) for uri in self._ledger.open_uris)
+        return {path: document.version for path, document in found if document is not None}
+
     def is_open(self, path: Path) -> bool:
         """Whether the document is open."""
         return path_to_uri(path) in self._ledger

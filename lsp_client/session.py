@@ -47,8 +47,10 @@ from lsp_client.loading import LoadWatch
 from lsp_client.messages import (
     Diagnostic,
     DiagnosticReport,
+    FormattingOptions,
     InitializeResult,
     Range,
+    TextEdit,
     WorkspaceEdit,
     decode,
     decode_optional,
@@ -282,6 +284,11 @@ class Session:
         return self._mirror.open_count
 
     @property
+    def document_versions(self) -> Mapping[Path, int]:
+        """The open documents, and the version that the server has of each."""
+        return self._mirror.versions
+
+    @property
     def unseen_documents(self) -> frozenset[Path]:
         """Staged documents that this server cannot be shown, because it has no single document for them."""
         return frozenset(self._mirror.unseen)
@@ -392,6 +399,31 @@ class Session:
             "codeAction/resolveFixAll", {"title": twin.title, "data": twin.data, "scope": scope}
         )
         return decode(raw, _Resolved).edit
+
+    async def formatting(
+        self,
+        path: Path,
+        options: FormattingOptions,
+        *,
+        place: Range | None = None,
+        project: ProjectChoice | None = None,
+    ) -> tuple[TextEdit, ...]:
+        """The edits that format a document, or a zero-based UTF-16 range of it; none when it is formatted already.
+
+        Raises NotSupported, DocumentNotSeen, ResponseError, RequestTimedOut, ServerGone, ProtocolViolation.
+        """
+        if not self.dialect.has_formatting:
+            raise NotSupported("formatting", self.server_name)
+        self._require_loaded(path, project)
+        params = {"textDocument": await self.dialect.identify(self, path, project), "options": options}
+        if place is None:
+            raw = await self.ask("textDocument/formatting", params)
+        else:
+            raw = await self.ask("textDocument/rangeFormatting", {**params, "range": place})
+        edits = decode_optional(raw, list[TextEdit])
+        if not edits and not await self.sees(path):
+            raise DocumentNotSeen(path, self.server_name)
+        return tuple(edits or ())
 
     async def is_alive(self) -> bool:
         """Whether the server answers a real question within ``ALIVE_TIMEOUT`` seconds."""

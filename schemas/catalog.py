@@ -208,5 +208,24 @@ CATALOG: Final = _catalog(
         "schemas.code_actions",
         "StageCodeAction",
     ),
+    ToolEntry(
+        "format-document",
+        "Format Document",
+        "Stages the formatting of one document, or of a range in it, by the rules of its .editorconfig.",
+        _DESTROYS,
+        "required",
+        "schemas.formatting",
+        "FormatDocument",
+    ),
+    ToolEntry(
+        "format-project",
+        "Format Project",
+        "Stages the formatting of all documents of a project as one change, generated ones left out, and names "
+        "those that could not be formatted.",
+        _DESTROYS,
+        "required",
+        "schemas.formatting",
+        "FormatProject",
+    ),
 )
 """All tools by name, in the order in which they are published."""

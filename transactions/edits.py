@@ -71,9 +71,13 @@ Operation = DocumentEdit | CreateFile | RenameFile | DeleteFile
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceEdit:
-    """Operations in the order in which they happen."""
+    """Operations in the order in which they happen.
+
+    `versions` are those under which documents were open at the server when it made the edit.
+    """
 
     operations: tuple[Operation, ...]
+    versions: Mapping[Path, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +105,13 @@ def _no_style(_: Path) -> NewFileStyle | None:
 class EditPolicy:
     """What the planner may do and what it must know about the workspace.
 
-    `versions` are the versions under which documents are open at the server. `origin` is the file that the action
-    started from; a created file is written like it, unless `new_file_style` (which knows `.editorconfig`) says more.
+    `origin` is the file that the action started from; a created file is written like it, unless `new_file_style` (which knows `.editorconfig`) says more.
     `line_endings` is `adapt` (new text takes the file's line ends where it has one kind only) or `keep`.
     """
 
     root: Path
     is_source: Callable[[Path], bool] = is_csharp_source
     line_endings: LineEndingPolicy = "adapt"
-    versions: Mapping[Path, int] = field(default_factory=dict)
     origin: Path | None = None
     new_file_style: Callable[[Path], NewFileStyle | None] = _no_style
     is_generated: Callable[[Path], bool] = _nothing
@@ -123,6 +125,11 @@ def plan(edit: WorkspaceEdit, overlay: Overlay, baseline: Baseline, policy: Edit
     return _Planner(overlay, baseline, policy).run(edit)
 
 
+def require_editable(path: Path, overlay: Overlay, baseline: Baseline, policy: EditPolicy) -> None:
+    """Raises EditRefused where `plan` would refuse any text edit of the file `path`."""
+    _Planner(overlay, baseline, policy).require_editable(path)
+
+
 class _Planner:
     """The state of one planning run: the draft, and the text edits that wait for the rest of their file's."""
 
@@ -131,11 +138,13 @@ class _Planner:
         self._policy = policy
         self._targets = Targets(policy.root, baseline, policy.is_source, policy.is_generated)
         self._case_rule = baseline.case_rule
+        self._versions: Mapping[Path, int] = {}
         self._pending: dict[Path, list[tuple[TextEdit, ...]]] = {}
         self._created: set[Path] = set()
         self._asked_for_something = False
 
     def run(self, edit: WorkspaceEdit) -> Overlay:
+        self._versions = edit.versions
         for operation in edit.operations:
             match operation:
                 case DocumentEdit():
@@ -152,6 +161,12 @@ class _Planner:
             raise EditRefused("The server gave an incomplete edit: it changes nothing.")
         return self._draft.freeze()
 
+    def require_editable(self, path: Path) -> None:
+        target = self._spelled(self._targets.for_edit(path))
+        self._require_changeable(target)
+        if self._draft.text(target) is None:
+            raise EditRefused(f"{target} is read-only to us, or is not there.", [target])
+
     def _collect(self, operation: DocumentEdit) -> None:
         target = self._spelled(self._targets.for_edit(operation.path))
         self._require_version(operation, target)
@@ -165,8 +180,7 @@ class _Planner:
             )
 
     def _require_version(self, operation: DocumentEdit, target: Path) -> None:
-        versions = self._policy.versions
-        known = versions.get(operation.path, versions.get(target))
+        known = self._versions.get(operation.path, self._versions.get(target))
         if operation.version is not None and known is not None and operation.version != known:
             raise EditRefused(
                 f"The server's edit of {operation.path} is for version {operation.version}; the text is at {known}.",

@@ -288,6 +288,10 @@ class Dialect(Protocol):
         """Whether asking for diagnostics makes sense."""
 
     @property
+    def has_formatting(self) -> bool:
+        """Whether the server formats documents."""
+
+    @property
     def compiler_sources(self) -> tuple[str, ...]:
         """The kinds of diagnostics that together are the compiler's own; empty where they cannot be told apart."""
 

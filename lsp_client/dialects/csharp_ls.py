@@ -102,6 +102,7 @@ class CsharpLsDialect:
     )
     syntax_only: bool = False
     has_diagnostics: bool = True
+    has_formatting: bool = True
     compiler_sources: tuple[str, ...] = ()
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS
     created_files_become_members: bool = True

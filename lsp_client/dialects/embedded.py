@@ -24,6 +24,7 @@ class EmbeddedDialect(RoslynDialect):
     limits: tuple[str, ...] = ("syntax only",)
     syntax_only: bool = True
     has_diagnostics: bool = False
+    has_formatting: bool = False
     supports_target_framework: bool = True
     diagnostics_need_open_document: bool = False
 

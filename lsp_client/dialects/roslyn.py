@@ -136,6 +136,7 @@ class RoslynDialect:
     limits: tuple[str, ...] = ("a created file joins its project only once it is on disk",)
     syntax_only: bool = False
     has_diagnostics: bool = True
+    has_formatting: bool = True
     compiler_sources: tuple[str, ...] = ("syntax", "DocumentCompilerSemantic")
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS | {
         "solution/open",

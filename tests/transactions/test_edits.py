@@ -43,6 +43,7 @@ class World:
         self.baseline = Baseline(root, case_rule)
         self.overlay = Overlay(self.baseline)
         self.policy = EditPolicy(root)
+        self.versions: Mapping[Path, int] = {}
 
     def path(self, name: str) -> Path:
         return self.root / name
@@ -54,12 +55,12 @@ class World:
         return RenameFile(self.path(old), self.path(new), overwrite=overwrite, ignore_if_exists=ignore)
 
     def plan(self, *operations: Operation) -> None:
-        self.overlay = plan(WorkspaceEdit(operations), self.overlay, self.baseline, self.policy)
+        self.overlay = plan(WorkspaceEdit(operations, self.versions), self.overlay, self.baseline, self.policy)
 
     def refused(self, *operations: Operation) -> EditRefused:
         before = self.overlay.changes()
         with pytest.raises(EditRefused) as refusal:
-            plan(WorkspaceEdit(operations), self.overlay, self.baseline, self.policy)
+            plan(WorkspaceEdit(operations, self.versions), self.overlay, self.baseline, self.policy)
         assert self.overlay.changes() == before
         return refusal.value
 
@@ -215,7 +216,7 @@ def test_overlaps_and_bad_places_name_the_file(world: World) -> None:
 
 
 def test_an_edit_for_another_version_is_refused(world: World) -> None:
-    world.policy = EditPolicy(world.root, versions={world.path("A.cs"): 3})
+    world.versions = {world.path("A.cs"): 3}
     world.refused(world.document("A.cs", insert("x"), version=2))
     world.plan(world.document("A.cs", insert("x"), version=3))
     world.plan(
