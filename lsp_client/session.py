@@ -69,6 +69,9 @@ what it sees is no longer known."""
 ALIVE_TIMEOUT: Final = 10.0
 """Seconds for the question that shows that a server still works; a healthy one needs milliseconds."""
 
+FIX_ALL_TIMEOUT: Final = 300.0
+"""Seconds for a fix-all: the server runs analyzers over all of the scope for it, a whole solution it may be."""
+
 HOST_LINES: Final = 10
 """Lines of the .NET host's words about a runtime that is missing; links and advice follow."""
 
@@ -390,13 +393,16 @@ class Session:
     async def resolve_fix_all(self, action: ServerAction, scope: str) -> WorkspaceEdit | None:
         """The edit of an action for every occurrence in ``scope``, which must be one of its ``fix_all_scopes``.
 
-        Raises NotSupported for another scope, and what `resolve` raises.
+        Waits ``FIX_ALL_TIMEOUT`` seconds, or the request timeout where that is longer.  Raises NotSupported for
+        another scope, and what `resolve` raises.
         """
         if action.fix_all_payload is None or scope not in action.fix_all_scopes:
             raise NotSupported(f"'{action.title}' for the scope '{scope}'", self.server_name)
         twin = decode(action.fix_all_payload, _FixAllRequest)
         raw = await self.ask(
-            "codeAction/resolveFixAll", {"title": twin.title, "data": twin.data, "scope": scope}
+            "codeAction/resolveFixAll",
+            {"title": twin.title, "data": twin.data, "scope": scope},
+            timeout=max(FIX_ALL_TIMEOUT, self._request_timeout),
         )
         return decode(raw, _Resolved).edit
 

@@ -296,6 +296,10 @@ class Dialect(Protocol):
         """The kinds of diagnostics that together are the compiler's own; empty where they cannot be told apart."""
 
     @property
+    def has_fix_all(self) -> bool:
+        """Whether the server has a request of its own that makes a fix for every occurrence in a scope."""
+
+    @property
     def notifications(self) -> frozenset[str]:
         """The closed list of notifications that this server survives."""
 

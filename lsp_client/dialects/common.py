@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -34,6 +35,11 @@ DOTNET_VARIABLES: Final[Mapping[str, str]] = {
 
 SOLUTION_SUFFIXES: Final = frozenset({".sln", ".slnx", ".slnf"})
 """Solutions and their filters."""
+
+_ABOUT_THE_RULE: Final = re.compile(
+    r"^(?:Suppress or configure issues$|(?:Suppress|Configure) [A-Za-z]+\d+\b|Configure severity )"
+)
+"""Titles of what silences a diagnostic or sets its severity, and of the group that holds them."""
 
 TITLE_TAKEN: Final = "another action of the same title comes first"
 """Why an action cannot be used that the server would not tell from the one before it."""
@@ -77,6 +83,11 @@ def touching(place: Range, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnosti
 def hull(diagnostics: Sequence[Diagnostic]) -> Range:
     """The smallest range that holds all of them; there must be at least one."""
     return Range(min(item.range.start for item in diagnostics), max(item.range.end for item in diagnostics))
+
+
+def suppresses_or_configures(title_path: Sequence[str]) -> bool:
+    """Whether an action silences a diagnostic or sets its severity; it mends nothing, so it is never made for a scope."""
+    return any(_ABOUT_THE_RULE.match(title) for title in title_path)
 
 
 def id_and_message_of(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:

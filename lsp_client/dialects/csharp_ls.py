@@ -105,6 +105,7 @@ class CsharpLsDialect:
     has_formatting: bool = True
     compiler_sources: tuple[str, ...] = ()
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS
+    has_fix_all: bool = False
     created_files_become_members: bool = True
     supports_target_framework: bool = False
     loads_every_framework: bool = False

@@ -138,6 +138,7 @@ class RoslynDialect:
     has_diagnostics: bool = True
     has_formatting: bool = True
     compiler_sources: tuple[str, ...] = ("syntax", "DocumentCompilerSemantic")
+    has_fix_all: bool = True
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS | {
         "solution/open",
         "project/open",

@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from lsp_client.dialects.base import FIX_ALL_SCOPES, ActionKind, ActionListing, ServerAction
-from lsp_client.dialects.common import TITLE_TAKEN, id_and_message_of
+from lsp_client.dialects.common import TITLE_TAKEN, id_and_message_of, suppresses_or_configures
 from lsp_client.messages import CodeAction, Diagnostic, Range, decode, decode_optional, decode_plain
 
 _DIAGNOSTIC_IN_TITLE: Final = re.compile(r"^(?:Suppress|Configure) (?P<id>[A-Za-z]+\d+)\b")
@@ -128,6 +128,8 @@ def _server_action(
     entry: _Entry, place: Range, context: Sequence[Diagnostic] | None, twin: _Entry | None, *, ambiguous: bool
 ) -> ServerAction:
     kind, inferred = _kind(entry)
+    if suppresses_or_configures(entry.path):
+        twin = None
     scopes = (twin.data.fix_all_flavors or ()) if twin is not None else ()
     belongs_to = () if kind == "Refactoring" else _diagnostics(entry, context)
     return ServerAction(

@@ -134,12 +134,26 @@ def test_a_fix_all_entry_is_matched_when_its_own_path_has_the_prefix() -> None:
 
 def test_fix_all_entries_inside_a_group_are_folded_too() -> None:
     leaves = [
-        item("Suppress", "Suppress CA1822", "in Source"),
-        twin("Suppress", "Suppress CA1822", "in Source", flavors=["Document"]),
-        item("Suppress", "Suppress CS0168", "in Source"),
+        item("Generate", "In a new file"),
+        twin("Generate", "In a new file", flavors=["Document"]),
+        item("Generate", "Nested"),
     ]
-    found = listing(item("Suppress", command=GROUP, nested=leaves))
+    found = listing(item("Generate", command=GROUP, nested=leaves))
     assert [a.fix_all_scopes for a in found.actions] == [("Document",), ()]
+
+
+def test_what_silences_a_diagnostic_or_sets_its_severity_has_no_fix_all_whatever_the_server_says() -> None:
+    paths = [
+        ("Suppress or configure issues", "Suppress CA1822", "in Source"),
+        ("Suppress CS0168", "in Source"),
+        ("Configure IDE0008 code style", "true"),
+        ("Configure severity for all analyzers", "None"),
+        ("Configure the client",),
+    ]
+    leaves = [leaf for path in paths for leaf in (item(*path), twin(*path, flavors=["Solution"]))]
+    found = listing(item("Menu", command=GROUP, nested=leaves))
+    assert [a.fix_all_scopes for a in found.actions] == [(), (), (), (), ("Solution",)]
+    assert [a.fix_all_payload is None for a in found.actions] == [True, True, True, True, False]
 
 
 def test_a_fix_names_the_diagnostics_that_came_back_on_it() -> None:
@@ -229,6 +243,7 @@ def test_each_recorded_list_is_read_without_a_loss() -> None:
         assert [list(a.title_path) for a in (*found.actions, *found.omitted)] == expected
         assert not any(a.title.startswith("Fix All: ") for a in found.actions)
         twins = {tuple(path) for path, command in _walk(items) if command == FIX_ALL}
+        twins = {path for path in twins if path[0] != "Suppress or configure issues"}
         assert twins == {a.title_path for a in found.actions if a.fix_all_scopes}
         assert found.left_out == 0
         assert found.kinds_decided
