@@ -18,7 +18,7 @@ sending fails all the same, the server is beyond use, and the session says so.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from pathlib import Path
 
 from lsp_client.dialects.base import Dialect, DocumentView, FileEvent
@@ -96,10 +96,9 @@ class Mirror:
         for path in self._open_paths():
             if path not in wanted:
                 await self._back_to_disk(path)
-        self.unseen.intersection_update(wanted)
-        for path in sorted(wanted):
-            may_be_unknown = path in view.created or path in brought_back
-            await self._show_text(path, wanted[path], may_be_unknown=may_be_unknown)
+        self.unseen = await self._without_document(wanted, may_be_unknown=view.created | brought_back)
+        for path in sorted(wanted.keys() - self.unseen):
+            await self._put(path, wanted[path])
         self._told_deleted -= brought_back
         if self._dialect.deletion == "file event":
             for path in sorted(view.deleted - self._told_deleted):
@@ -166,12 +165,16 @@ class Mirror:
     def _open_paths(self) -> list[Path]:
         return sorted(self._paths[uri] for uri in self._ledger.open_uris)
 
-    async def _show_text(self, path: Path, text: str, *, may_be_unknown: bool) -> None:
-        must_be_known = self._dialect.needs_known_document and not may_be_unknown and not self.is_open(path)
-        if must_be_known and not await self._knows(path):
-            self.unseen.add(path)
-        else:
-            await self._put(path, text)
+    async def _without_document(self, wanted: Iterable[Path], *, may_be_unknown: Set[Path]) -> set[Path]:
+        """The wanted files that the server has no document for, and must not be opened for that.
+
+        All are asked about before the first text moves.  csharp-ls answers from a compilation, and would make one for
+        each file if a text moved between the questions.
+        """
+        if not self._dialect.needs_known_document:
+            return set()
+        asked = [path for path in sorted(wanted) if path not in may_be_unknown and not self.is_open(path)]
+        return {path for path in asked if not await self._knows(path)}
 
     async def _put(self, path: Path, text: str) -> None:
         """Open the document with this text, or change it to it."""
