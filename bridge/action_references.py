@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from bridge.errors import BridgeError
 from bridge.snapshots import SnapshotId
@@ -37,6 +38,28 @@ class ActionReference:
     """In whose context it was offered, for a file of several projects."""
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedFixAll:
+    """A fix-all that was computed once: staging computes it again and demands the same."""
+
+    action: ActionReference
+    """The fix that it starts from."""
+    scope: str
+    most_documents: int
+    """How many documents it may change."""
+    fingerprint: str
+    """Of all that it changes; see ``bridge.fix_all``."""
+
+    @property
+    def snapshot(self) -> SnapshotId:
+        """The state that it was computed for."""
+        return self.action.snapshot
+
+
+Reference: TypeAlias = ActionReference | PreparedFixAll
+"""What an id may stand for."""
+
+
 class ActionReferences:
     """The live references of one workspace.
 
@@ -47,12 +70,12 @@ class ActionReferences:
         self._lifetime = lifetime
         self._limit = limit
         self._now = now
-        self._live: dict[str, tuple[float, ActionReference]] = {}
+        self._live: dict[str, tuple[float, Reference]] = {}
 
     def __len__(self) -> int:
         return len(self._live)
 
-    def add(self, references: Sequence[ActionReference]) -> tuple[str, ...]:
+    def add(self, references: Sequence[Reference]) -> tuple[str, ...]:
         """Give every reference an id.  Raises ``ActionReferenceCapacityExceeded`` when they cannot all be kept."""
         if len(references) > self._limit:
             raise BridgeError(
@@ -67,7 +90,7 @@ class ActionReferences:
         self._live.update((key, (born, reference)) for key, reference in zip(ids, references, strict=True))
         return ids
 
-    def find(self, action_id: str) -> ActionReference:
+    def find(self, action_id: str) -> Reference:
         """The reference behind an id.  Raises ``ActionExpired`` when it is unknown, too old or used up."""
         self._drop_expired()
         found = self._live.get(action_id.lower())

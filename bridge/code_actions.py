@@ -8,12 +8,13 @@ vanished action is a refusal, and nothing is ever half staged.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from bridge.action_references import ActionReference
+from bridge.action_references import ActionReference, PreparedFixAll
 from bridge.errors import BridgeError
 from bridge.projects import Document
 from bridge.questions import ask, not_seen
@@ -21,6 +22,7 @@ from bridge.resolution import project_meant
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.staging import Staged, stage_edit
 from bridge.workspace import Workspace
+from lsp_client import messages
 from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
 from lsp_client.errors import CONTENT_MODIFIED, ResponseError
 from lsp_client.failures import DocumentNotSeen
@@ -28,6 +30,8 @@ from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import EditRefused
 from transactions.text import LineEndingPolicy, Range, SourceText
+
+T = TypeVar("T")
 
 CANNOT_ANSWER = -30099
 """Roslyn's code for a request it cannot serve and nobody should be alarmed about, such as a file over a limit."""
@@ -46,28 +50,33 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
 
     Raises ``CodeActionsUnavailable`` where the server has no answer for the file, and the server's own failures.
     """
-    text = readable_text(workspace, document.path)
     project = project_meant(workspace, document)
 
     async def question(session: Session) -> Offer:
         generation = workspace.supervisor.generation
-        async with _listed(workspace, session, document.path, text, place, project) as listing:
-            return Offer(listing, generation)
+        async with listed(workspace, session, document.path, place, project) as found:
+            return Offer(found.listing, generation)
 
     return await ask(workspace, question)
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a server lists for a place, and its diagnostics of the whole document; ``None`` where it has none."""
+
+    listing: ActionListing
+    diagnostics: tuple[messages.Diagnostic, ...] | None
+
+
 @asynccontextmanager
-async def _listed(
-    workspace: Workspace,
-    session: Session,
-    path: Path,
-    text: SourceText,
-    place: Range,
-    project: ProjectChoice | None,
-) -> AsyncIterator[ActionListing]:
-    """The actions of a place, with the document kept in the server's sight while they are used."""
-    async with session.looking_at({path: text.text}):
+async def listed(
+    workspace: Workspace, session: Session, path: Path, place: Range, project: ProjectChoice | None
+) -> AsyncIterator[Listed]:
+    """The actions of a place, with the document kept in the server's sight while they are used.
+
+    Raises ``CodeActionsUnavailable`` and ``DocumentInSeveralProjects`` besides the server's own failures.
+    """
+    async with session.looking_at({path: readable_text(workspace, path).text}):
         try:
             diagnostics = None
             if session.dialect.has_diagnostics:
@@ -81,7 +90,7 @@ async def _listed(
             raise BridgeError(
                 "CodeActionsUnavailable", f"The server has no answer: {error.message}"
             ) from error
-        yield listing
+        yield Listed(listing, diagnostics)
 
 
 def readable_text(workspace: Workspace, path: Path) -> SourceText:
@@ -141,18 +150,25 @@ def references_for(
     )
 
 
-async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPolicy) -> Staged:
+def reference_behind(workspace: Workspace, action_id: str) -> ActionReference | PreparedFixAll:
+    """What an id stands for now.  Raises ``ActionExpired`` and ``SnapshotMismatch``."""
+    reference = workspace.references.find(action_id)
+    workspace.require_snapshot(reference.snapshot)
+    return reference
+
+
+async def stage(workspace: Workspace, reference: ActionReference, line_endings: LineEndingPolicy) -> Staged:
     """Find the action again, and stage its edit as one revision.  Needs the writer's lease and a transaction.
 
     Raises ``ActionExpired``, ``SnapshotMismatch``, ``ActionUnavailable``, ``ActionAmbiguous``, and the refusals of an
     edit (``UnsupportedChange``, ``LinkedDocumentConflict``).  Any of them leaves the transaction as it was.
     """
-    transaction = workspace.require_transaction()
-    transaction.ensure_capacity()
-    reference = workspace.references.find(action_id)
-    workspace.require_snapshot(reference.snapshot)
-    action, edit = await _found_again(workspace, reference)
-    result = await stage_edit(
+
+    async def resolve(session: Session, action: ServerAction, _listed: Listed) -> edits.WorkspaceEdit:
+        return await resolved(session, action)
+
+    action, edit = await found_again(workspace, reference, resolve)
+    return await stage_edit(
         workspace,
         edit,
         tool="stage-code-action",
@@ -161,31 +177,35 @@ async def stage(workspace: Workspace, action_id: str, line_endings: LineEndingPo
         origin=reference.document,
         line_endings=line_endings,
     )
-    workspace.references.consume(action_id)
-    return result
 
 
-async def _found_again(
-    workspace: Workspace, reference: ActionReference
-) -> tuple[ServerAction, edits.WorkspaceEdit]:
-    text = readable_text(workspace, reference.document)
+async def found_again(
+    workspace: Workspace,
+    reference: ActionReference,
+    use: Callable[[Session, ServerAction, Listed], Awaitable[T]],
+) -> tuple[ServerAction, T]:
+    """Discover the one action behind a reference again, and what ``use`` makes of it while its document is in sight.
 
-    async def question(session: Session) -> tuple[ServerAction, edits.WorkspaceEdit]:
+    Needs a lease.  Raises ``ActionExpired``, ``ActionUnavailable``, ``ActionAmbiguous``, and what ``use`` raises.
+    """
+
+    async def question(session: Session) -> tuple[ServerAction, T]:
         # Here and not before: a server that has just died is noticed by whoever asks for the session.
         if reference.generation != workspace.supervisor.generation:
             raise BridgeError(
                 "ActionExpired",
                 "The language server that offered this action has ended. List the actions again.",
             )
-        asked = (reference.document, text, reference.range, reference.project)
-        async with _listed(workspace, session, *asked) as listing:
-            action = _exactly_one(reference, listing)
-            return action, await _resolved(session, action)
+        asked = (reference.document, reference.range, reference.project)
+        async with listed(workspace, session, *asked) as found:
+            action = exactly_one(reference, found.listing)
+            return action, await use(session, action, found)
 
     return await ask(workspace, question)
 
 
-def _exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAction:
+def exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAction:
+    """The action of a listing that a reference means.  Raises ``ActionUnavailable`` and ``ActionAmbiguous``."""
     name = " > ".join(reference.title_path)
     found = [a for a in listing.actions if a.title_path == reference.title_path and a.kind == reference.kind]
     if not found:
@@ -197,7 +217,8 @@ def _exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAc
     return found[0]
 
 
-async def _resolved(session: Session, action: ServerAction) -> edits.WorkspaceEdit:
+async def resolved(session: Session, action: ServerAction) -> edits.WorkspaceEdit:
+    """The edit of an action.  Raises ``ActionUnavailable``, and ``UnsupportedChange`` for one that LSP cannot carry."""
     try:
         told = await session.resolve(action)
     except ResponseError as error:

@@ -121,7 +121,9 @@ async def stage_code_action(
         transaction = workspace.require_transaction()
         transaction.ensure_capacity()
         workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
-        result = await code_actions.stage(workspace, request.action_id, workbench.options.line_endings)
+        reference = code_actions.reference_behind(workspace, request.action_id)
+        result = await code_actions.stage(workspace, reference, workbench.options.line_endings)
+        workspace.references.consume(request.action_id)
         data = wire.StageCodeActionData(
             staged=result.staged,
             summary=result.summary,
