@@ -33,7 +33,6 @@ from lsp_client.messages import FormattingOptions
 from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import TransactionError
-from transactions.overlay import Overlay
 from transactions.text import LineEndingPolicy, Range
 
 DEFAULT_COLUMNS = 4

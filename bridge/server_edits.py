@@ -16,7 +16,6 @@ from transactions import edits
 from transactions.errors import EditRefused
 from transactions.text import Position, Range, TextEdit
 
-
 NO_VERSIONS: Mapping[Path, int] = MappingProxyType({})
 
 

@@ -235,6 +235,27 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "behaviour 5, 6",
         "More actions than ids can be kept for are refused; old ids make room.",
     ),
+    # formatting
+    "format.document": (
+        "issue 5, 4",
+        "A document or a range of it is formatted as one revision; nothing to format is staged: false.",
+    ),
+    "format.project": (
+        "issue 5, 4",
+        "A project is formatted in one revision, generated files left out, and what was not is named.",
+    ),
+    "format.options": (
+        "issue 5, 4",
+        "The options are those of .editorconfig, as far as the protocol has words.",
+    ),
+    "format.refused": (
+        "issue 5, 4",
+        "What cannot be formatted is refused with a code before anything is asked, or as a whole.",
+    ),
+    "several-projects.said": (
+        "issue 5, 6",
+        "Where the server has no document for a file of several projects that is said, never answered as nothing.",
+    ),
     # external change
     "external.picked-up": (
         "issue 5",

@@ -77,6 +77,7 @@ EXPECTED: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "DocumentAmbiguous": REVISE,
     "DocumentSelectorInvalid": REVISE,
     "ProjectNotFound": REVISE,
+    "ProjectAmbiguous": REVISE,
     "ProjectSelectorInvalid": REVISE,
     "ActionAmbiguous": REVISE,
     "ActionExpired": REVISE,
@@ -86,6 +87,8 @@ EXPECTED: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "LanguageServerNotFound": (None, ()),
     "DotnetSdkNotFound": (None, ()),
     "LanguageServerFailed": RETRY,
+    "NotSupported": (None, ()),
+    "DocumentInSeveralProjects": (None, ()),
     "UnhandledException": (None, ()),
 }
 
@@ -95,7 +98,7 @@ NOT_PRODUCED: Mapping[str, str] = {
     "TransactionOwnershipChanged": "the slot is the workspace's own member and cannot be lost",
     "InvalidMutationProposal": "a server's edit names files, so it cannot belong to another workspace",
     "MutationCandidateChanged": "belongs to prepared Fix All",
-    "ProjectAmbiguous": "no tool of this issue acts on one project",
+    "DocumentNotSeen": "needs a server that answers about more than code actions: test_formatting_tools.py",
     "NewCompilerErrors": "needs a server that compiles: test_validation_gate.py",
     "CompilerValidationIncomplete": "needs a server that compiles: test_validation_gate.py",
     "CompilerValidationUnavailable": "needs --commit-validation: test_validation_gate.py",
@@ -314,6 +317,25 @@ async def revisions(made: Scene) -> Refusal:
     return await agent.refused("stage-code-action", actionId=NOBODY)
 
 
+async def format_refused(made: Scene, *, tool: str, **target: object) -> Refusal:
+    await started(made)
+    return await made.agent.refused(tool, **target)
+
+
+async def unknown_link(made: Scene) -> Refusal:
+    """A file of two projects, on a server that has no document for it."""
+
+    async def nothing(_params: msgspec.Raw) -> object:
+        return None
+
+    project = made.file("App/App.csproj")
+    item = '<ItemGroup><Compile Include="../Core/Apple.cs" /></ItemGroup></Project>'
+    write(project, project.read_text(encoding="utf-8").replace("</Project>", item))
+    made.server.answers["textDocument/codeAction"] = nothing
+    made.server.answers["textDocument/documentSymbol"] = nothing
+    return await listing_refused(made, document={"path": FILE, "project": {"name": "App"}})
+
+
 async def references(made: Scene) -> Refusal:
     made.server.offers = [Offer("A", None), Offer("B", None)]
     return await listing_refused(made)
@@ -396,6 +418,12 @@ WAYS: Mapping[str, tuple[Way, Mapping[str, object]]] = {
     "ActionReferenceCapacityExceeded": (references, {"code_action_reference_limit": 1}),
     "CodeActionsUnavailable": (unreadable, {}),
     "LanguageServerFailed": (server_failed, {}),
+    "NotSupported": (partial(format_refused, tool="format-document", document={"path": FILE}), {}),
+    "ProjectAmbiguous": (
+        partial(format_refused, tool="format-project", project={"targetFramework": "net8.0"}),
+        {},
+    ),
+    "DocumentInSeveralProjects": (unknown_link, {}),
     "LanguageServerNotFound": (lambda made: open_refused(made, made.solution), {"server_path": Path("/no")}),
     "UnhandledException": (unhandled, {}),
 }
