@@ -15,7 +15,8 @@ before its old file has left it.
 **Nobody's write is lost.** Each original is compared with what the transaction was built on before anything happens, and
 again *after* it has come out of its place, when nobody can reach it by its name any more. If it is not the planned one it
 goes back and the commit is a conflict. When all is applied, the directories are synced and every target is read back.
-A file is ours only by inode and hash together: a stranger who writes the same bytes is still a stranger.
+A file is ours only by what `places` says and by hash together: a stranger who writes the same bytes is still a stranger,
+and so is one whose file, directory, link or pipe was given the inode of ours.
 
 **The instant** is the call of `CommitRecord.committed`, after the verification; with a `file_journal.FileJournal` it is the
 rename that publishes the `Committed` record. Before it every error, of whatever kind, restores the before-image (see
@@ -95,7 +96,7 @@ class CommitResult:
 
     `written` is what now stands on disk: the SHA-256 of each written file, None for a deleted one; it is what
     `Inputs.accept` takes. `kept` and `leftovers` are empty unless something unusual happened (see the module's head);
-    `leftovers` are directories of ours that could not be removed.
+    `leftovers` are directories of ours that could not be removed, or that something of somebody's is in.
     """
 
     commit_id: str
@@ -343,13 +344,12 @@ class _Commit:
         return entry.new_name if entry.operation == "Replace" else entry.old_name
 
     def _clean(self, workshops: Workshops, keep: Collection[tuple[Directory, str]] = ()) -> tuple[Path, ...]:
+        left = tuple(workshops.all)
         for _ in range(CLEANING_ATTEMPTS):
-            try:
-                workshops.remove(keep)
-            except OSError:
-                continue
-            return ()
-        return tuple(self._places.path(directory) for directory in workshops.all)
+            with suppress(OSError):
+                left = workshops.remove(keep)
+                break
+        return tuple(self._places.path(directory) for directory in left)
 
 
 class _Planner:
@@ -386,7 +386,8 @@ class _Planner:
         parent = self._existing(directory)
         workshop = self._workshops.for_directory(parent)
         draft = PlannedDirectory(number, directory, (0, 0), workshop)
-        return replace(draft, inode=self._workshops.make_directory(workshop, draft.staged_name, parent))
+        inode, born = self._workshops.make_directory(workshop, draft.staged_name, parent)
+        return replace(draft, inode=inode, born=born)
 
     def require_untouched(self, plan: CommitPlan) -> None:
         """A last look at every target, now that all is written and synced. Raises CommitConflict."""

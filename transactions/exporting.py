@@ -3,7 +3,7 @@
     record/      the files of the record, as they are
     before/      the targets as they were before the commit
     after/       the targets as the commit wanted them, as far as they are not in place
-    displaced/   what stood at a target and is neither
+    displaced/   what stood at a target and is neither: directories with all in them, links as links
     disk/        what stands at the targets now, where it is neither
     unassigned/  what lies in a workshop and belongs to no target that we know of
 
@@ -16,7 +16,7 @@ git) or in the state directory. A record may be discarded after an export, so th
 import errno
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,7 +124,9 @@ def _copy_workspace(
     except (FileNotFoundError, NotADirectoryError):
         return False
     with places:
-        if said is None or not is_root_of(places, record.commit_id, said.root, was_moved=given is not None):
+        if said is None or not is_root_of(
+            places, record.commit_id, said.root, was_moved=given is not None, is_written=False
+        ):
             if given is not None:
                 raise RecoveryRefused(f"{place} is not the workspace of commit {record.commit_id}.", [place])
             return False
@@ -164,11 +166,14 @@ def _made(directory: Path, forbidden: Sequence[Path | None]) -> Path:
 
 
 def _make_folder(path: Path) -> None:
-    if path.is_dir():
-        return
-    _make_folder(path.parent)
-    with suppress(FileExistsError):
-        path.mkdir(mode=PRIVATE_DIRECTORY)
+    missing = []
+    while not path.is_dir():
+        missing.append(path.name)
+        path = path.parent
+    for name in reversed(missing):
+        path /= name
+        with suppress(FileExistsError):
+            path.mkdir(mode=PRIVATE_DIRECTORY)
 
 
 @dataclass
@@ -202,15 +207,58 @@ class _Copies:
                 for name in file.kept_names
             }
             for name in self._names(places, workshop):
-                data = self._read(places, workshop, name)
-                if data is not None and name != HIDING:
-                    file = owned.get(name)
-                    kind = "unassigned" if file is None else _kind(file, data) or "displaced"
-                    self._write(kind, name if file is None else file.name, data, f"{workshop[-1]}.{name}")
+                if name != HIDING:
+                    self._kept(places, workshop, name, owned.get(name))
         for file in files:
             data = self._read(places, file.path[:-1], file.path[-1])
             if data is not None and _kind(file, data) is None:
                 self._write("disk", file.name, data, f"{file.number:06}.disk")
+
+    def _kept(self, places: Places, workshop: Directory, name: str, file: KeptFile | None) -> None:
+        """One entry of a workshop; a directory is somebody's, and is copied with all that is in it."""
+        for above, below in self._all_in(places, workshop, name):
+            data = self._read(places, above, below)
+            path = os.path.join(*above[len(workshop) :], below)  # noqa: PTH118  # text
+            other_name = f"{workshop[-1]}.{path}"
+            if data is None:
+                kind, leads_to = (
+                    "unassigned" if file is None else "displaced",
+                    self._link(places, above, below),
+                )
+                if leads_to is not None:
+                    self._write(kind, _renamed(path, file), os.fsencode(leads_to), other_name, is_link=True)
+                continue
+            kind = "unassigned" if file is None else (_kind(file, data) or "displaced")
+            self._write(kind, _renamed(path, file), data, other_name)
+
+    def _all_in(self, places: Places, directory: Directory, name: str) -> Iterator[tuple[Directory, str]]:
+        """An entry, or all entries in it that are no directories, however deep it goes."""
+        waiting = [(directory, name)]
+        while waiting:
+            above, below = waiting.pop()
+            try:
+                is_directory = places.is_directory(above, below)
+            except OSError as error:
+                if error.errno not in _NOT_READABLE:
+                    raise
+                self.unread.append(places.path(above, below))
+                continue
+            if is_directory:
+                waiting += [((*above, below), each) for each in self._names(places, (*above, below))]
+            else:
+                yield above, below
+
+    def _link(self, places: Places, directory: Directory, name: str) -> str | None:
+        """Where a link leads; None for what cannot be copied (a pipe, a device), which is told."""
+        try:
+            return os.readlink(name, dir_fd=places.descriptor(directory))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, *_NOT_READABLE):
+                raise
+            self.unread.append(places.path(directory, name))
+            return None
 
     def _names(self, places: Places, workshop: Directory) -> list[str]:
         try:
@@ -239,14 +287,15 @@ class _Copies:
         with os.fdopen(descriptor, "rb") as stream:
             return stream.read()
 
-    def _write(self, kind: str, name: str, data: bytes, other_name: str) -> None:
+    def _write(self, kind: str, name: str, data: bytes, other_name: str, *, is_link: bool = False) -> None:
         """`other_name` is taken in `unassigned` where something else stands at the name already."""
         path = self.folder / kind / name
+        create = self._create_link if is_link else self._create
         try:
-            self._create(path, data)
-        except (FileExistsError, NotADirectoryError):
-            if not path.is_file() or path.read_bytes() != data:
-                self._create(self.folder / "unassigned" / other_name, data)
+            create(path, data)
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            if is_link or not path.is_file() or path.read_bytes() != data:
+                create(self.folder / "unassigned" / other_name, data)
 
     def _create(self, path: Path, data: bytes) -> None:
         _make_folder(path.parent)
@@ -257,6 +306,11 @@ class _Copies:
             os.fsync(stream.fileno())
         self._made_in.update((path.parent, *path.parent.relative_to(self.folder).parents))
 
+    def _create_link(self, path: Path, leads_to: bytes) -> None:
+        _make_folder(path.parent)
+        path.symlink_to(os.fsdecode(leads_to))
+        self._made_in.update((path.parent, *path.parent.relative_to(self.folder).parents))
+
     def sync(self) -> None:
         """Put every name on the disk, too."""
         for folder in {self.folder.parent, self.folder, *(self.folder / made for made in self._made_in)}:
@@ -265,6 +319,12 @@ class _Copies:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+def _renamed(path: str, file: KeptFile | None) -> str:
+    """What lies in a workshop, under the name of the target it belongs to."""
+    first, slash, rest = path.partition("/")
+    return (first if file is None else file.name) + slash + rest
 
 
 def _kind(file: KeptFile, data: bytes) -> str | None:

@@ -101,7 +101,8 @@ class FileJournal:
                     [found[0].path],
                 )
             status = self.system.fstat(places.descriptor(()))
-        identity = RootIdentity(os.fspath(root), *inode_of(status), token=secrets.token_hex(16))
+            born = places.born((), ".")
+        identity = RootIdentity(os.fspath(root), *inode_of(status), secrets.token_hex(16), born)
         loaded = None if self.loaded_path is None else os.fspath(self.loaded_path)
         record = _FileRecord(self, Owner(commit_id, identity, loaded))
         record.begin()

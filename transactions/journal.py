@@ -57,13 +57,14 @@ class PlannedEntry:
 class PlannedDirectory:
     """A directory that the targets need. It waits, empty, in `workshop` under `staged_name` and is moved to its place.
 
-    So it is ours by its inode from the start, and making it needs no space when the targets are touched.
+    So it is known to be ours from the start, and making it needs no space when the targets are touched.
     """
 
     number: int
     directory: Directory
     inode: Inode
     workshop: Directory
+    born: str | None = None  # see `places`
 
     @property
     def staged_name(self) -> str:

@@ -5,6 +5,13 @@ from the root one component at a time, never through a link, and kept as a descr
 device and inode are remembered when it is first opened, and every later opening must find the same ones.
 
 A directory is named by its path relative to the root, as a tuple of components; the root is `()`.
+
+**Who is who.** An inode number tells files apart only as long as both exist: the file system gives the number of a removed
+file to the next one that is made, be it a file, a directory or a pipe. So what we make ourselves is known by more: its
+kind, its inode, and what `born` says, which no later file shares. That is the file system's handle where it holds a
+generation number that is drawn anew with each use of an inode and kept on the disk (ext4, xfs, tmpfs and others), else the
+time of birth, else nothing. Files of others are told by inode alone; nothing is ever done to them without a look at their
+bytes before and after.
 """
 
 import errno
@@ -17,21 +24,29 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from transactions.system import System
 
 Directory = tuple[str, ...]
 Inode = tuple[int, int]  # device, inode
 
+Told = TypeVar("Told")
+
 OPEN_DIRECTORIES_MAX = 128
 """Far below the usual limit of 1,024 descriptors, which the whole process shares."""
 
 READ_CHUNK_BYTES = 1 << 20
 
+_GENERATION_HANDLE = 1
+"""The type of handles that hold inode and generation. Others may hold what changes with a rename or a restart."""
+
+_TELLS_NO_BIRTH = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.EOVERFLOW, errno.EINVAL})
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What one reading of a file found."""
+    """What one reading of a file found. `born` is known of files that we made (see the module's head)."""
 
     inode: Inode
     mode: int
@@ -39,6 +54,7 @@ class FileFacts:
     group: int
     links: int
     sha256: bytes
+    born: str | None = None
 
 
 class Places:
@@ -50,6 +66,7 @@ class Places:
         self.root = root
         self._known: dict[Directory, Inode] = {}
         self._open: OrderedDict[Directory, int] = OrderedDict()
+        self._pinned: Directory | None = None
         self._root_descriptor = system.open_directory(os.fspath(root))
 
     def __enter__(self) -> "Places":
@@ -68,13 +85,19 @@ class Places:
 
         Raises FileNotFoundError, or OSError: ENOTDIR or ELOOP for a link, ESTALE when it is not the directory it was.
         """
-        if not directory:
-            return self._root_descriptor
-        descriptor = self._open.get(directory)
-        if descriptor is not None:
-            self._open.move_to_end(directory)
-            return descriptor
-        descriptor = self.system.open_directory(directory[-1], self.descriptor(directory[:-1]))
+        length = len(directory)
+        while length and directory[:length] not in self._open:
+            length -= 1
+        descriptor = self._root_descriptor
+        if length:
+            descriptor = self._open[directory[:length]]
+            self._open.move_to_end(directory[:length])
+        for longer in range(length + 1, len(directory) + 1):
+            descriptor = self._opened(directory[:longer], descriptor)
+        return descriptor
+
+    def _opened(self, directory: Directory, parent: int) -> int:
+        descriptor = self.system.open_directory(directory[-1], parent)
         try:
             self._require_same(directory, descriptor)
         except OSError:
@@ -86,9 +109,12 @@ class Places:
 
     def pair(self, one: Directory, another: Directory) -> tuple[int, int]:
         """The descriptors of two directories, both good at the same time however deep they lie."""
-        self.descriptor(one)
-        second = self.descriptor(another)
-        return self.descriptor(one), second
+        first = self.descriptor(one)
+        self._pinned = one
+        try:
+            return first, self.descriptor(another)
+        finally:
+            self._pinned = None
 
     def _require_same(self, directory: Directory, descriptor: int) -> None:
         inode = inode_of(self.system.fstat(descriptor))
@@ -97,8 +123,8 @@ class Places:
 
     def _close_surplus(self) -> None:
         while len(self._open) > OPEN_DIRECTORIES_MAX:
-            _, surplus = self._open.popitem(last=False)
-            self.system.close(surplus)
+            oldest = next(directory for directory in self._open if directory != self._pinned)
+            self.system.close(self._open.pop(oldest))
 
     def forget(self, directory: Directory) -> None:
         """Closes a directory that is being removed and forgets its identity."""
@@ -119,6 +145,34 @@ class Places:
             return inode_of(self.system.lstat(name, self.descriptor(directory)))
         except FileNotFoundError:
             return None
+
+    def born(self, directory: Directory, name: str) -> str | None:
+        """What tells an entry from every later one that is given its inode; None where the system does not tell."""
+        descriptor = self.descriptor(directory)
+        told = _unless_unknown(lambda: self.system.handle(name, descriptor))
+        if told is not None and told[0] == _GENERATION_HANDLE:
+            return f"handle:{told[1].hex()}"
+        time = _unless_unknown(lambda: self.system.birth_time(name, descriptor))
+        return None if time is None else f"time:{time}"
+
+    def is_file_of(self, facts: FileFacts | None, directory: Directory, name: str) -> bool:
+        """Whether at a name stands the very file that `facts` tell of, whatever is in it by now. Raises OSError."""
+        return facts is not None and self._is_the(stat.S_ISREG, facts.inode, facts.born, directory, name)
+
+    def is_directory_of(self, inode: Inode, born: str | None, directory: Directory, name: str) -> bool:
+        """The same of a directory that we made. Raises OSError."""
+        return self._is_the(stat.S_ISDIR, inode, born, directory, name)
+
+    def _is_the(
+        self, is_kind: Callable[[int], bool], inode: Inode, born: str | None, directory: Directory, name: str
+    ) -> bool:
+        try:
+            status = self.system.lstat(name, self.descriptor(directory))
+            if not is_kind(status.st_mode) or inode_of(status) != inode:
+                return False
+            return born is None or is_same_birth(born, self.born(directory, name))
+        except FileNotFoundError:
+            return False
 
     def is_directory(self, directory: Directory, name: str) -> bool:
         """Whether a name stands for a directory, and not for a link to one. Raises OSError."""
@@ -170,6 +224,23 @@ class Places:
     def path(self, directory: Directory, name: str = "") -> Path:
         """The absolute path, for messages."""
         return self.root.joinpath(*directory, name)
+
+
+def is_same_birth(one: str | None, other: str | None) -> bool:
+    """Whether nothing speaks against two entries of one inode being one; what is told in different ways does not."""
+    if one is None or other is None or one.partition(":")[0] != other.partition(":")[0]:
+        return True
+    return one == other
+
+
+def _unless_unknown(ask: Callable[[], Told]) -> Told | None:
+    """What the system tells; None where it has no such word. Raises any other OSError."""
+    try:
+        return ask()
+    except OSError as error:
+        if error.errno in _TELLS_NO_BIRTH:
+            return None
+        raise
 
 
 def inode_of(status: os.stat_result) -> Inode:

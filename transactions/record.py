@@ -57,12 +57,16 @@ class VersionUnsupported(Unusable):
 
 @dataclass(frozen=True, slots=True)
 class RootIdentity:
-    """A root as it was when the commit began. `token` is random and also stands in the marker under the root."""
+    """A root as it was when the commit began. `token` is random and also stands in the marker under the root.
+
+    `born` tells it from a directory that was given its inode later (see `places`).
+    """
 
     path: str
     device: int
     inode: int
     token: str
+    born: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,7 +192,10 @@ class Records:
             owner = None
             with suppress(OSError, Unusable):
                 owner = self._value(commit_id, OWNER, Owner, OWNER_MAX_BYTES)
-            return Record(commit_id, owner, problem=problem)
+            workshops: tuple[Directory, ...] = ()
+            with suppress(OSError, Unusable):
+                workshops = self._workshops(commit_id, self.files(commit_id))
+            return Record(commit_id, owner, workshops=workshops, problem=problem)
 
     def _is_there(self, commit_id: str) -> bool:
         try:
@@ -211,16 +214,19 @@ class Records:
         for said in (owner, manifest):
             if said is not None and said.commit_id != commit_id:
                 raise Corrupt("It tells of another commit.")
-        announced = (name for name in sorted(names) if name.startswith("workshop-"))
         return Record(
             commit_id,
             owner,
             manifest,
             None if manifest is None else latest or StateRecord("Prepared"),
-            tuple(
-                self._value(commit_id, name, WorkshopRecord, OWNER_MAX_BYTES).directory for name in announced
-            ),
+            self._workshops(commit_id, names),
             1 + max((_number(name) for name in states), default=0),
+        )
+
+    def _workshops(self, commit_id: str, names: Iterable[str]) -> tuple[Directory, ...]:
+        announced = (name for name in sorted(names) if name.startswith("workshop-"))
+        return tuple(
+            self._value(commit_id, name, WorkshopRecord, OWNER_MAX_BYTES).directory for name in announced
         )
 
     def _unless_torn(

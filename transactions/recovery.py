@@ -12,17 +12,25 @@ crash as well, and two recoveries may meet: they take the commit lock and read t
 | no plan, or a torn one; `Prepared` | nothing was applied                           | our folders, marker and record go               |
 | `Applying`                         | any part may be applied                       | restore; then as for the state that comes of it |
 | `RecoveryIncomplete`               | a restore that the system refused in part     | the same again                                  |
-| `RecoveryConflict`                 | restored but for files that somebody changed  | nothing; a person decides (`resolving`)         |
+| `RecoveryConflict`                 | restored but for files that somebody changed, | nothing; a person decides (`resolving`)         |
+|                                    | or our marker was taken away                  |                                                 |
 | `Restored`                         | the before-image is back and on the disk      | our folders, marker and record go               |
 | `Committed`                        | all was applied, verified and synced          | redo; then our folders, marker and record go    |
 | what makes no sense, is unreadable | unknown, so not the same as nothing           | nothing is touched; it is reported              |
 | a version that we do not know      | a newer bridge's                              | nothing is touched; it is reported              |
 
-A file is ours by inode and hash together. What is anybody else's is left where it is and reported, and all other files are
-restored. Where our workshop was removed (`git clean -fdx`) the second copy takes the place of the originals in it.
+A file is ours by what `places` says and by hash together. What is anybody else's is left where it is and reported, and all
+other files are restored. Where our workshop was removed (`git clean -fdx`) the second copy takes the place of the originals in it.
 
-A record belongs to the root it was made for, told by device, inode and a random token in the marker under the root. At
-another root, or at none, nothing is touched. `root=` says where a workspace was moved to; it must carry the marker.
+A record belongs to the root it was made for, told by the random token in the marker under it, or by inode and birth (see
+`places`) where the marker was removed with our folders. Device and inode alone prove nothing: a clone at the place of a
+deleted workspace may have been given them. At another root, at none, and where there is no proof, nothing is touched.
+`root=` says where a workspace was moved to; it must carry the marker. A marker that is missing while the workshop is there
+was taken away by somebody who lets others commit here in spite of this record (`resolving.discard_marker`), so
+restoring would undo what they built upon: a person decides.
+
+**What is left at the end.** What lies in a workshop and is not ours, or was written to by somebody, is never removed, not
+even when a person ends the record: it is told, and stays.
 
 **Not promised.** The disk must keep what it said it had synced, and a rename must be one step for it (as on every journaling
 or copying file system). While a commit goes on, and until recovery is done after a crash, a reader can see some files old and
@@ -44,7 +52,7 @@ from transactions.journal import CommitPlan, NullJournal, PlannedEntry
 from transactions.lock import CommitLock, commit_lock, is_held
 from transactions.marker import PENDING, Marker, markers, read_marker, remove_marker
 from transactions.moving import move
-from transactions.places import Directory, Places
+from transactions.places import Directory, Places, is_same_birth
 from transactions.record import Manifest, RootIdentity, State, StateRecord, encode
 from transactions.records import PRIVATE_DIRECTORY, Record, Records, existing_records, state_name
 from transactions.redo import Redoer
@@ -127,16 +135,34 @@ def foreign_markers(root: Path, state_directory: Path, *, system: System = SYSTE
     """
     with Places(system, Path(os.path.realpath(root))) as places:
         before = markers(places)
-        if not before or is_held(places):
+        if not before:
+            return ()
+        known = _known_ids(state_directory, system)
+        if is_held(places):
             return ()
         forget_folders(places, PENDING)
         after = markers(places)  # without what was over before we looked at the lock
-    known: set[str] = set()
-    with existing_records(state_directory, system) as records:
-        if records is not None:
-            known.update(_ids(records))
-    known.update({marker.commit_id for marker in after} - {marker.commit_id for marker in before})
+    # A commit that begins meanwhile has its record before its marker, and one that ends loses its marker first.
+    known |= _known_ids(state_directory, system) | {marker.commit_id for marker in after}.difference(
+        marker.commit_id for marker in before
+    )
     return tuple(marker for marker in after if marker.commit_id not in known)
+
+
+def _known_ids(state_directory: Path, system: System) -> set[str]:
+    with existing_records(state_directory, system) as records:
+        return set() if records is None else set(_ids(records))
+
+
+def is_going_on(item: RecoveryItem, *, system: System = SYSTEM) -> bool:
+    """Whether somebody commits or recovers in the root of a commit right now, so that it is not interrupted."""
+    if item.root is None:
+        return False
+    try:
+        with Places(system, item.root) as places:
+            return is_held(places)
+    except OSError:
+        return False
 
 
 def _ids(records: Records) -> tuple[str, ...]:
@@ -166,6 +192,15 @@ _ORIGINAL_KEPT = (
     "It is complete. Somebody wrote to files while they were being replaced; what was written there is kept in these "
     "files, which may be deleted."
 )
+
+LEFT_IN_WORKSHOP = "It is over. Somebody's files, which had stood in the place of its own, are kept here. Move them away, or delete them."
+
+_MARKER_TAKEN = (
+    "Its marker was taken away from the workspace, so that others could commit there; taking this commit back could undo "
+    "what they built upon it. Nothing was touched."
+)
+
+_IS_OVER = frozenset({"Restored", "Committed"})
 
 
 def _item_of(records: Records, commit_id: str) -> RecoveryItem | None:
@@ -206,7 +241,7 @@ def item_from(record: Record) -> RecoveryItem:
     paths = () if state is None or root is None else tuple(root / path for path in state.paths)
     name = None if state is None else state.state
     message = (state.message if state is not None else None) or _MEANING[name]
-    is_kept = name == "Committed" and bool(paths)  # said when nothing but these files is left
+    is_kept = name in _IS_OVER and bool(paths)  # said when nothing but these files is left
     code = "RecoveryOriginalKept" if is_kept else None
     return RecoveryItem(
         record.commit_id, root, loaded, name or "Prepared", code, message, paths, is_blocking=not is_kept
@@ -228,9 +263,14 @@ class RecordRoot:
         self.lock = lock
 
 
+_WRITING_STATES = frozenset({"Applying", "RecoveryIncomplete"})
+
+
 @contextmanager
-def record_root(record: Record, root: Path | None, wait: float, system: System) -> Iterator[RecordRoot]:
-    """Opens and locks the workspace of a record, at `root` if it was moved.
+def record_root(
+    record: Record, root: Path | None, wait: float, system: System, *, is_written: bool
+) -> Iterator[RecordRoot]:
+    """Opens and locks the workspace of a record, at `root` if it was moved. `is_written`: files in it may be changed.
 
     Raises RootUnavailable, WorkspaceBusy, CommitLockFailed, OSError.
     """
@@ -243,7 +283,8 @@ def record_root(record: Record, root: Path | None, wait: float, system: System) 
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RootUnavailable(f"Its workspace is no longer at {path}.") from error
     with places:
-        if not is_root_of(places, record.commit_id, said.root, was_moved=root is not None):
+        was_moved = root is not None
+        if not is_root_of(places, record.commit_id, said.root, was_moved=was_moved, is_written=is_written):
             raise RootUnavailable(
                 f"What is at {path} is not the workspace that it was made in: that was moved, deleted or made anew."
             )
@@ -251,14 +292,34 @@ def record_root(record: Record, root: Path | None, wait: float, system: System) 
             yield RecordRoot(places, lock)
 
 
-def is_root_of(places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool) -> bool:
-    """Whether a directory is the workspace of a commit; one that `was_moved` there is told by its marker. Raises OSError."""
+def is_root_of(
+    places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool, is_written: bool
+) -> bool:
+    """Whether a directory is the workspace of a commit (see the module's head). Raises OSError.
+
+    `was_moved`: a person says that it is there now. Unless it is to be written to, the inode is enough: our folders are
+    named by the commit, and where they are not, nothing is found.
+    """
     status = places.system.fstat(places.descriptor(()))
-    if (status.st_dev, status.st_ino) == (identity.device, identity.inode):
+    note = read_marker(places, commit_id)
+    has_token = note is not None and note.root.token == identity.token
+    if was_moved and has_token:
         return True
-    marker = read_marker(places, commit_id)
-    has_token = marker is not None and marker.root.token == identity.token
-    return has_token and (was_moved or status.st_ino == identity.inode)
+    born = places.born((), ".")
+    if status.st_ino != identity.inode or not is_same_birth(identity.born, born):
+        return False
+    is_proven = born is not None and born == identity.born
+    return has_token or (status.st_dev == identity.device and (is_proven or was_moved or not is_written))
+
+
+def _marker_was_taken(places: Places, record: Record) -> bool:
+    workshop = main_workshop(record.commit_id)
+    try:
+        if places.inode(PENDING, record.commit_id) is not None:
+            return False
+    except NotADirectoryError:
+        return False
+    return not is_obstructed(places, workshop)
 
 
 class _Recovery:
@@ -287,7 +348,8 @@ class _Recovery:
         if record.owner is None and record.manifest is None:
             return self._remove_empty(item)
         try:
-            with record_root(record, self._root, self._wait, self._system) as opened:
+            is_written = item.state in _WRITING_STATES
+            with record_root(record, self._root, self._wait, self._system, is_written=is_written) as opened:
                 return self._run_locked(opened.places)
         except RootUnavailable as error:
             advice = "Nothing was touched; name the place it was moved to, or discard the record."
@@ -323,6 +385,8 @@ class _Recovery:
         item = item_from(record)
         if record.problem is not None or item.state == "RecoveryConflict":
             return item
+        if item.state in _WRITING_STATES and _marker_was_taken(places, record):
+            return self._leave(record)
         self._records.sync(self._id)  # what is acted on must be what a power loss leaves
         try:
             match item.state:
@@ -331,8 +395,7 @@ class _Recovery:
                 case "Committed":
                     return self._go_forward(places, record, item)
                 case _:
-                    self._tidy(places, record)
-                    return None
+                    return self._tidy(places, record)
         except OSError as error:
             return self._refused(item, error)
 
@@ -350,8 +413,11 @@ class _Recovery:
         said = say(self._records, record, state)
         if state.state != "Restored":
             return item_from(said)
-        self._tidy(places, said)
-        return None
+        return self._tidy(places, said)
+
+    def _leave(self, record: Record) -> RecoveryItem:
+        paths = tuple(sorted(relative_path(entry) for entry in _manifest_of(record).entries))
+        return item_from(say(self._records, record, StateRecord("RecoveryConflict", _MARKER_TAKEN, paths)))
 
     def _go_forward(self, places: Places, record: Record, item: RecoveryItem) -> RecoveryItem | None:
         plan = _manifest_of(record).plan(places)
@@ -372,20 +438,17 @@ class _Recovery:
             if (name := rewritten_name(places, entry)) is not None
         }
         if not rewritten:
-            self._tidy(places, record)
-            return None
-        tidy_root(places, record, keep=tuple(rewritten))
-        kept = tuple(sorted(os.path.join(*workshop, name) for workshop, name in rewritten))  # noqa: PTH118  # text
+            return self._tidy(places, record)
+        kept = tidy_root(places, record, keep=tuple(rewritten))
         return item_from(say(self._records, record, StateRecord("Committed", _ORIGINAL_KEPT, kept)))
 
-    def _tidy(self, places: Places, record: Record) -> None:
-        tidy_root(places, record)
-        self._records.remove(self._id)
+    def _tidy(self, places: Places, record: Record) -> RecoveryItem | None:
+        return end(self._records, places, record)
 
 
 def state_after(left: Unrestored, is_on_disk: bool) -> StateRecord:  # one fact beside another
     """The state that a restore has led to."""
-    paths = tuple(sorted(os.path.join(*entry.directory, entry.name) for entry in left.entries))  # noqa: PTH118  # text
+    paths = tuple(sorted(relative_path(entry) for entry in left.entries))
     if left.is_refused or not is_on_disk:
         return StateRecord("RecoveryIncomplete", None, paths)
     return StateRecord("RecoveryConflict", None, paths) if paths else StateRecord("Restored")
@@ -400,16 +463,34 @@ def say(records: Records, record: Record, state: StateRecord) -> Record:
     return replace(record, state=state, next_number=record.next_number + 1)
 
 
-def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()) -> None:
-    """Removes all of ours from under the root, but for the files to keep, and puts that on the disk. Raises OSError."""
+def end(
+    records: Records, places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()
+) -> RecoveryItem | None:
+    """Ends a record that is over; the item of one that stays, because files are kept. Raises OSError."""
+    left = tidy_root(places, record, keep)
+    if left and record.state is not None and record.state.state in _IS_OVER:
+        return item_from(say(records, record, StateRecord(record.state.state, LEFT_IN_WORKSHOP, left)))
+    records.remove(record.commit_id)
+    return None
+
+
+def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()) -> tuple[str, ...]:
+    """Removes all of ours from under the root, but for the files to keep, and puts that on the disk. Raises OSError.
+
+    Gives what is left, relative to the root: the files to keep, and what is not ours.
+    """
     reachable = [
         workshop for workshop in workshops_of(record) if not is_obstructed(places, workshop[:-1])
     ]  # one that lies where a directory was swapped for a link is out of our hands
+    left = []
     for workshop in reachable:
-        remove_workshop(places, workshop, {name for directory, name in keep if directory == workshop})
+        kept = {name for directory, name in keep if directory == workshop}
+        others = remove_workshop(places, workshop, kept)
+        left += [os.path.join(*workshop, name) for name in (*kept, *others)]  # noqa: PTH118  # text
     drop_folders(places, HOME)
     remove_marker(places, record.commit_id)
     sync_nearest(places, {PENDING, HOME, *(workshop[:-1] for workshop in reachable)})
+    return tuple(sorted(left))
 
 
 def workshops_of(record: Record) -> tuple[Directory, ...]:
@@ -449,6 +530,11 @@ def rewritten_name(places: Places, entry: PlannedEntry) -> str | None:
     if name is None or places.facts(entry.workshop, name).sha256 == entry.original.sha256:
         return None
     return name
+
+
+def relative_path(entry: PlannedEntry) -> str:
+    """The path of a target as state records hold it."""
+    return os.path.join(*entry.directory, entry.name)  # noqa: PTH118  # text
 
 
 def _manifest_of(record: Record) -> Manifest:

@@ -10,16 +10,17 @@ is missing all the same is done again from the artifacts, which wait in the work
 | Replace         | the original   | waits                | they change places                                 |
 | Create, Replace | somebody's     | waits                | conflict                                           |
 | Create, Replace | anything       | does not wait        | nothing: it was there, and somebody went on from it|
-| Delete          | the original   | –                    | it is moved into the workshop                      |
+| Delete          | the original   | –                    | it is moved into the workshop, if there is one     |
 | Delete          | anything else  | –                    | nothing                                            |
 
-An artifact waits if it is the recorded inode with the recorded hash.
+An artifact waits if it is the recorded file with the recorded hash. A workshop that is gone was tidied away after all was
+applied: what looks like a deleted original then is a file that was given its inode.
 """
 
 from transactions.journal import CommitPlan, PlannedDirectory, PlannedEntry
 from transactions.moving import move
 from transactions.places import Places
-from transactions.restore import RESTORE_ATTEMPTS, Result, Unrestored, is_obstructed
+from transactions.restore import RESTORE_ATTEMPTS, Result, Unrestored, is_obstructed, is_ours
 
 
 class Redoer:
@@ -60,17 +61,20 @@ class Redoer:
         places = self._places
         if is_obstructed(places, entry.directory):
             return Result.CONFLICT if self._waits(entry) else Result.RESTORED
-        at_target = places.inode(entry.directory, entry.name)
-        is_original = entry.original is not None and at_target == entry.original.inode
+        is_original = places.is_file_of(entry.original, entry.directory, entry.name)
         if entry.operation == "Delete":
-            return self._remove(entry) if is_original else Result.RESTORED
+            has_workshop = places.is_directory(entry.workshop[:-1], entry.workshop[-1])
+            return self._remove(entry) if is_original and has_workshop else Result.RESTORED
         if not self._waits(entry):
             return Result.RESTORED
-        if at_target is None:
+        if places.inode(entry.directory, entry.name) is None:
             move(places, entry.workshop, entry.new_name, entry.directory, entry.name)
         elif is_original and self._is_unchanged(entry):
             workshop, directory = places.pair(entry.workshop, entry.directory)
             places.system.exchange(entry.new_name, workshop, entry.name, directory)
+            if not places.is_file_of(entry.original, entry.workshop, entry.new_name):
+                places.system.exchange(entry.new_name, workshop, entry.name, directory)
+                return Result.CONFLICT
         else:
             return Result.CONFLICT
         return Result.RESTORED
@@ -78,12 +82,16 @@ class Redoer:
     def _remove(self, entry: PlannedEntry) -> Result:
         if not self._is_unchanged(entry):
             return Result.CONFLICT
-        move(self._places, entry.directory, entry.name, entry.workshop, entry.old_name)
-        return Result.RESTORED
+        places = self._places
+        move(places, entry.directory, entry.name, entry.workshop, entry.old_name)
+        if places.is_file_of(entry.original, entry.workshop, entry.old_name):
+            return Result.RESTORED
+        move(places, entry.workshop, entry.old_name, entry.directory, entry.name)  # it was put there just now
+        return Result.CONFLICT
 
     def _waits(self, entry: PlannedEntry) -> bool:
         wanted = entry.intended
-        if wanted is None or self._places.inode(entry.workshop, entry.new_name) != wanted.inode:
+        if wanted is None or not self._places.is_file_of(wanted, entry.workshop, entry.new_name):
             return False
         return self._places.facts(entry.workshop, entry.new_name).sha256 == wanted.sha256
 
@@ -95,9 +103,8 @@ class Redoer:
         """Whether a directory is there, or was not refused."""
         above, name = planned.directory[:-1], planned.directory[-1]
         try:
-            if (
-                not is_obstructed(self._places, above)
-                and self._places.inode(planned.workshop, planned.staged_name) == planned.inode
+            if not is_obstructed(self._places, above) and is_ours(
+                self._places, planned, planned.workshop, planned.staged_name
             ):
                 move(self._places, planned.workshop, planned.staged_name, above, name)
         except FileExistsError:

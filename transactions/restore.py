@@ -2,7 +2,8 @@
 
 A restore believes the disk, not its memory of what worked: a call that failed may have taken effect, and a later process
 has no such memory. For each target it looks at three names (the target, the artifact's, the kept original's) and tells
-by inode who stands where. *Kept* is a displaced file in the workshop, under either name.
+who stands where; `places` says by what. *Kept* is what was displaced into the workshop, under either name. *Somebody's*
+is anything else, and need not be a file: a directory, link or pipe is left at its place, or given back if it got out of it.
 
 | operation | kept      | at the target     | what is done                                                             |
 |-----------|-----------|-------------------|--------------------------------------------------------------------------|
@@ -107,7 +108,7 @@ class Restorer:
         for entry in reversed(self._plan.entries):
             by_operation[entry.operation].append(entry)
         first = self._restore_all((*by_operation["Create"], *by_operation["Replace"]))
-        directories_refused = self._remove_directories()
+        directories_refused = self.remove_directories()
         second = self._restore_all(by_operation["Delete"])
         return Unrestored(
             first.conflicts + second.conflicts, first.refused + second.refused, directories_refused
@@ -141,43 +142,42 @@ class Restorer:
             or self._original_is_in_the_way(entry)
             or (waits and is_obstructed(self._places, entry.directory))
         )
-        at_target = None if cannot_be_there else self._places.inode(entry.directory, entry.name)
-        if entry.intended is not None and at_target == entry.intended.inode:
+        if not cannot_be_there and self._is_ours(entry):
             return self._take_out(entry)
         if waits:
             return self._judge_artifact(entry, lambda: self._put_out_again(entry))
-        return Result.RESTORED if at_target is None else Result.CONFLICT
+        is_free = cannot_be_there or self._places.inode(entry.directory, entry.name) is None
+        return Result.RESTORED if is_free else Result.CONFLICT
 
     def _undo_displacing(self, entry: PlannedEntry) -> Result:
         places = self._places
-        at_target = places.inode(entry.directory, entry.name)
         kept_name = displaced_name(places, entry)
         if kept_name is None:
             return self._without_kept(entry)
-        if entry.intended is not None and at_target == entry.intended.inode:
+        if self._is_ours(entry):
             if kept_name == entry.new_name:
                 return self._exchange_back(entry)
             if self._take_out(entry) is Result.CONFLICT:
                 return Result.CONFLICT
             return self._move_back(entry, kept_name)
-        if at_target is None and kept_name == entry.old_name:
+        if kept_name == entry.old_name and places.inode(entry.directory, entry.name) is None:
             return self._move_back(entry, kept_name)
         return Result.RESTORED if self._holds_original_bytes(entry) else Result.CONFLICT
 
     def _without_kept(self, entry: PlannedEntry) -> Result:
-        at_target = self._places.inode(entry.directory, entry.name)
         if self._artifact_waits(entry):
             return self._judge_unapplied(entry)
-        if entry.original is not None and at_target == entry.original.inode:
+        workshop_is_gone = entry.workshop in self._workshops_gone
+        if self._is_original(entry) and not workshop_is_gone:
             return Result.RESTORED
-        is_ours = entry.intended is not None and at_target == entry.intended.inode
+        is_ours = self._is_ours(entry)
+        is_free = self._places.inode(entry.directory, entry.name) is None
         has_left = self._displaced is not None and entry.number in self._displaced
-        is_lost = at_target is None and (has_left or entry.workshop in self._workshops_gone)
-        if is_ours or is_lost:
+        if is_ours or (is_free and (has_left or workshop_is_gone)):
             return self._replace_lost(entry, is_ours=is_ours)
-        if at_target is None:
+        if is_free:
             return Result.CONFLICT if self._displaced is None else Result.RESTORED
-        never_left = entry.operation == "Delete" and entry.workshop not in self._workshops_gone
+        never_left = entry.operation == "Delete" and not workshop_is_gone
         return Result.RESTORED if never_left or self._holds_original_bytes(entry) else Result.CONFLICT
 
     def _replace_lost(self, entry: PlannedEntry, *, is_ours: bool) -> Result:
@@ -196,8 +196,7 @@ class Restorer:
             if self._displaced is not None and entry.number in self._displaced:
                 return Result.CONFLICT
             return self._judge_artifact(entry, lambda: self._put_out_again(entry))
-        at_target = self._places.inode(entry.directory, entry.name)
-        is_original = entry.original is not None and at_target == entry.original.inode
+        is_original = self._is_original(entry)
         return self._judge_artifact(entry, lambda: self._exchange(entry) if is_original else None)
 
     # -- steps --------------------------------------------------------------------------------------------------------
@@ -239,25 +238,36 @@ class Restorer:
             self._places.system.touch(entry.name, self._places.descriptor(entry.directory))
 
     def _judge_artifact(self, entry: PlannedEntry, give_back: Callable[[], None]) -> Result:
-        """Whether the artifact in the workshop is as we wrote it; if not, somebody's text is in it and is given back."""
-        facts = self._places.facts(entry.workshop, entry.new_name)
+        """Whether what is in the workshop as the artifact is as we wrote it; if not, it is somebody's and is given back.
+
+        It may be a directory, a link or a pipe: he may have put it there after the last look at the target.
+        """
         wanted = entry.intended
-        if wanted is not None and (facts.inode, facts.sha256) == (wanted.inode, wanted.sha256):
-            return Result.RESTORED
+        if wanted is not None and self._artifact_waits(entry):
+            facts = self._places.facts(entry.workshop, entry.new_name)
+            if facts.sha256 == wanted.sha256:
+                return Result.RESTORED
         give_back()
         return Result.CONFLICT
 
     # -- looks --------------------------------------------------------------------------------------------------------
 
+    def _is_ours(self, entry: PlannedEntry) -> bool:
+        """Whether the artifact stands at the target."""
+        return self._places.is_file_of(entry.intended, entry.directory, entry.name)
+
+    def _is_original(self, entry: PlannedEntry) -> bool:
+        """Whether the original stands at the target, or a file that was given its inode after it was lost."""
+        return self._places.is_file_of(entry.original, entry.directory, entry.name)
+
     def _artifact_waits(self, entry: PlannedEntry) -> bool:
-        at_new = self._places.inode(entry.workshop, entry.new_name)
-        return at_new is not None and entry.intended is not None and at_new == entry.intended.inode
+        return self._places.is_file_of(entry.intended, entry.workshop, entry.new_name)
 
     def _directory_waits(self, entry: PlannedEntry) -> bool:
         """Whether a directory that the target needs is still in the workshop, and so the artifact, if it is in it."""
         return any(
             entry.directory[: len(planned.directory)] == planned.directory
-            and self._places.inode(planned.workshop, planned.staged_name) == planned.inode
+            and is_ours(self._places, planned, planned.workshop, planned.staged_name)
             for planned in self._plan.directories
         )
 
@@ -265,8 +275,7 @@ class Restorer:
         """Whether a file of the before-image stands where the target's directory would have to be."""
         return any(
             (*other.directory, other.name) == entry.directory[: len(other.directory) + 1]
-            and other.original is not None
-            and self._places.inode(other.directory, other.name) == other.original.inode
+            and self._is_original(other)
             for other in self._plan.entries
             if other.operation == "Delete"
         )
@@ -281,7 +290,7 @@ class Restorer:
 
     # -- directories --------------------------------------------------------------------------------------------------
 
-    def _remove_directories(self) -> bool:
+    def remove_directories(self) -> bool:
         """Removes the directories that we made and nobody uses. Whether the system refused one."""
         refused = False
         for planned in reversed(self._plan.directories):
@@ -294,22 +303,30 @@ class Restorer:
         return refused
 
     def _remove_directory(self, planned: PlannedDirectory) -> None:
+        """Somebody may have moved away what it is in. As long as we hold that open, it is found there all the same."""
         above, name = planned.directory[:-1], planned.directory[-1]
-        if not is_obstructed(self._places, above) and self._places.inode(above, name) == planned.inode:
-            try:
+        try:
+            if is_ours(self._places, planned, above, name):
                 self._places.system.remove_directory(name, self._places.descriptor(above))
-            except OSError as error:
-                if error.errno not in _NOT_EMPTY:  # one that somebody put a file into stays, with that file
-                    raise
+        except OSError as error:
+            # One that somebody put a file into stays, with that file.
+            if error.errno not in _NOT_EMPTY and not is_obstructed(self._places, above):
+                raise
         self._places.forget(planned.directory)
+
+
+def is_ours(places: Places, planned: PlannedDirectory, above: Directory, name: str) -> bool:
+    """Whether a directory that a commit made stands at a name. Raises OSError."""
+    return places.is_directory_of(planned.inode, planned.born, above, name)
 
 
 def displaced_name(places: Places, entry: PlannedEntry) -> str | None:
     """The name in the workshop under which the file that stood at the target is kept; None when it never left."""
     if places.inode(entry.workshop, entry.old_name) is not None:
         return entry.old_name
-    at_new = places.inode(entry.workshop, entry.new_name)
-    is_artifact = at_new is None or (entry.intended is not None and at_new == entry.intended.inode)
+    if places.inode(entry.workshop, entry.new_name) is None:
+        return None
+    is_artifact = places.is_file_of(entry.intended, entry.workshop, entry.new_name)
     return None if is_artifact else entry.new_name
 
 

@@ -4,18 +4,28 @@ Everything that a commit and its restore do to the disk goes through one `System
 and look at the tree. Names are single path components relative to an open directory: nothing here follows a link in
 the last one. Methods raise OSError as the system reports it and decide nothing.
 
-`renameat2` and `syncfs` are not in Python's `os`. Where the C library or the kernel lacks them the call raises ENOSYS;
-`rename_is_missing` tells that answer from a real failure.
+`renameat2`, `syncfs`, `statx` and `name_to_handle_at` are not in Python's `os`. Where the C library or the kernel lacks
+them the call raises ENOSYS; `rename_is_missing` tells that answer from a real failure.
 """
 
 import ctypes
 import errno
 import fcntl
 import os
+import struct
 from collections.abc import Callable
 
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
+
+_STATX_BIRTH_TIME = 0x800
+_STATX_SIZE_BYTES = 256
+_STATX_TIME = struct.Struct("=qI")
+_STATX_BIRTH_TIME_AT = 80
+_NO_FOLLOW = 0x100
+
+_HANDLE_MAX_BYTES = 128
+_HANDLE_HEAD = struct.Struct("=Ii")  # bytes, type
 
 _NO_SUCH_RENAME = frozenset({errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP})
 
@@ -39,6 +49,10 @@ _renameat2 = _libc_function(
     "renameat2", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint
 )
 _syncfs = _libc_function("syncfs", ctypes.c_int)
+_statx = _libc_function("statx", ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_void_p)
+_name_to_handle_at = _libc_function(
+    "name_to_handle_at", ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
+)
 
 
 def rename_is_missing(error: OSError) -> bool:
@@ -74,6 +88,29 @@ class System:
     def lstat(self, name: str, directory: int) -> os.stat_result:
         """The stat of an entry, of a link itself."""
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
+
+    def handle(self, name: str, directory: int) -> tuple[int, bytes]:
+        """The file system's own handle of an entry, of a link itself: its type and its bytes. EOPNOTSUPP where it has none."""
+        if _name_to_handle_at is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        buffer = ctypes.create_string_buffer(_HANDLE_HEAD.size + _HANDLE_MAX_BYTES)
+        _HANDLE_HEAD.pack_into(buffer, 0, _HANDLE_MAX_BYTES, 0)
+        mount = ctypes.c_int()
+        if _name_to_handle_at(directory, os.fsencode(name), buffer, ctypes.byref(mount), 0) != 0:
+            raise _last_error()
+        size, kind = _HANDLE_HEAD.unpack_from(buffer)
+        return kind, buffer.raw[_HANDLE_HEAD.size : _HANDLE_HEAD.size + size]
+
+    def birth_time(self, name: str, directory: int) -> int | None:
+        """When an entry was made, in nanoseconds since 1970; None where the file system does not keep it."""
+        if _statx is None:
+            raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+        buffer = ctypes.create_string_buffer(_STATX_SIZE_BYTES)
+        if _statx(directory, os.fsencode(name), _NO_FOLLOW, _STATX_BIRTH_TIME, buffer) != 0:
+            raise _last_error()
+        (mask,) = struct.unpack_from("=I", buffer)
+        seconds, nanoseconds = _STATX_TIME.unpack_from(buffer, _STATX_BIRTH_TIME_AT)
+        return seconds * 10**9 + nanoseconds if mask & _STATX_BIRTH_TIME else None
 
     def names(self, directory: int) -> list[str]:
         """The entries of an open directory."""

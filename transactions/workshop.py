@@ -12,6 +12,7 @@ would prove nothing: a bind mount has its parent's.
 
 import errno
 import hashlib
+import re
 import stat
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
@@ -23,9 +24,12 @@ from transactions.places import Directory, FileFacts, Inode, Places, inode_of
 HOME: Directory = (".vs", "roslyn-bridge", "commits")
 _NOBODY = "roslyn-bridge-no-such-name"
 _OWNER_ONLY = 0o700
-HIDING = ".gitignore"
 _HIDES_ALL = b"*\n"
-_STAGED_DIRECTORY = ".dir"
+HIDING = ".gitignore"
+
+# The names in a workshop: `journal`, `recovery`, `resolving` and `marker` give them.
+_FILE_NAME = re.compile(r"[0-9]+\.(new|old|copy|aside[0-9]*)|marker")
+_STAGED_DIRECTORY_NAME = re.compile(r"[0-9]+\.dir")
 
 MAKE_ATTEMPTS = 3
 """Another bridge that ends its commit removes the empty parents that we are about to use; then they are made again."""
@@ -114,8 +118,11 @@ class Workshops:
         self._places.system.make_directory(workshop[-1], self._places.descriptor(directory), _OWNER_ONLY)
         return workshop
 
-    def make_directory(self, workshop: Directory, name: str, parent: Directory) -> Inode:
-        """Makes an empty directory that will be moved below `parent`, whose group rule it takes over. Raises OSError."""
+    def make_directory(self, workshop: Directory, name: str, parent: Directory) -> tuple[Inode, str | None]:
+        """Makes an empty directory that will be moved below `parent`, whose group rule it takes over. Raises OSError.
+
+        Gives what it is known by: its inode, and what `Places.born` says of it.
+        """
         system = self._places.system
         system.make_directory(name, self._places.descriptor(workshop))
         self._staged_directories.append((workshop, name))
@@ -131,7 +138,7 @@ class Workshops:
                 system.set_mode(descriptor, wanted)
         finally:
             system.close(descriptor)
-        return inode_of(status)
+        return inode_of(status), self._places.born(workshop, name)
 
     def write(
         self,
@@ -161,7 +168,8 @@ class Workshops:
         self._artifacts.append((workshop, name))
         mode = stat.S_IMODE(status.st_mode)
         sha256 = hashlib.sha256(data).digest()
-        return FileFacts(inode_of(status), mode, status.st_uid, status.st_gid, status.st_nlink, sha256)
+        born = self._places.born(workshop, name)
+        return FileFacts(inode_of(status), mode, status.st_uid, status.st_gid, status.st_nlink, sha256, born)
 
     def _put_on(self, descriptor: int, attributes: Attributes) -> None:
         system = self._places.system
@@ -193,14 +201,20 @@ class Workshops:
         parents = (directory[:-1] for directory in (*self._parents_made, *self.all))
         sync_directories(self._places, {*self.all, *parents})
 
-    def remove(self, keep: Collection[tuple[Directory, str]] = ()) -> None:
-        """Removes all of it but the entries to keep. What is gone already is fine. Raises OSError for the rest."""
+    def remove(self, keep: Collection[tuple[Directory, str]] = ()) -> tuple[Directory, ...]:
+        """Removes all of it but the entries to keep, and gives the workshops with something in them that is not ours.
+
+        What is gone already is fine. Raises OSError for what the system refuses to remove.
+        """
+        left = []
         for workshop in reversed(self.all):
             kept = {name for directory, name in keep if directory == workshop}
-            remove_workshop(self._places, workshop, kept)
+            if remove_workshop(self._places, workshop, kept):
+                left.append(workshop)
         for directory in reversed(self._parents_made):
             with suppress(FileNotFoundError):
                 self._remove_parent(directory)
+        return tuple(left)
 
     def _remove_parent(self, directory: Directory) -> None:
         try:
@@ -217,23 +231,39 @@ def main_workshop(commit_id: str) -> Directory:
     return (*HOME, commit_id)
 
 
-def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] = ()) -> None:
-    """Removes a workshop with all that is in it but the names to keep. One that is gone is fine. Raises OSError."""
+def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] = ()) -> tuple[str, ...]:
+    """Removes a workshop with all of ours in it, but for the names to keep. One that is gone is fine. Raises OSError.
+
+    Gives the names of what is in it and cannot be ours: a directory, link or pipe under the name of a file is what a
+    stranger had put in the place of a target, and no file has a name that we do not give.
+    """
     try:
         descriptor = places.descriptor(workshop)
     except FileNotFoundError:
-        return
-    for name in places.system.names(descriptor):
-        if name not in kept and not (kept and name == HIDING):
-            with suppress(FileNotFoundError):
-                if name.endswith(_STAGED_DIRECTORY):
-                    _remove_staged(places, (*workshop, name))
-                else:
-                    places.system.remove(name, descriptor)
-    if not kept:
+        return ()
+    names = [name for name in places.system.names(descriptor) if name not in kept and name != HIDING]
+    left = tuple(sorted(name for name in names if not _remove_ours(places, workshop, name)))
+    if not kept and not left:
+        with suppress(FileNotFoundError):
+            places.system.remove(HIDING, places.descriptor(workshop))
         with suppress(FileNotFoundError):
             places.system.remove_directory(workshop[-1], places.descriptor(workshop[:-1]))
         places.forget(workshop)
+    return left
+
+
+def _remove_ours(places: Places, workshop: Directory, name: str) -> bool:
+    """Removes one entry of a workshop; False when it cannot be ours, so that it stays. Raises OSError."""
+    try:
+        if _STAGED_DIRECTORY_NAME.fullmatch(name) and places.is_directory(workshop, name):
+            _remove_staged(places, (*workshop, name))
+        elif _FILE_NAME.fullmatch(name) and places.is_file(workshop, name):
+            places.system.remove(name, places.descriptor(workshop))
+        else:
+            return False
+    except FileNotFoundError:
+        pass  # two may be at it
+    return True
 
 
 def _remove_staged(places: Places, directory: Directory) -> None:

@@ -23,8 +23,9 @@ from tests.faults.claims import (
     parents,
 )
 from tests.faults.git_acts import git_act, git_targets
-from tests.faults.images import OURS, Entry, Image
+from tests.faults.images import OURS, Entry, Image, entry_of
 from tests.faults.plans import Shape
+from tests.faults.seam import ReusedInodes
 from tests.faults.worlds import World
 
 # -- writers -----------------------------------------------------------------------------------------------------------
@@ -177,6 +178,65 @@ def _touch(world: World, target: str) -> Perform:
     return perform
 
 
+# -- something else in the place of a file, with the inode that the file had ---------------------------------------------
+
+
+def _in_its_place(
+    make: Callable[[World, str], None], *, tells_birth: bool
+) -> Callable[[World, str], Perform]:
+    """Somebody removes the file at the target, and makes something there that is given its inode."""
+
+    def prepare(world: World, target: str) -> Perform:
+        system = ReusedInodes(tells_birth=tells_birth)
+        world.system = system
+
+        def perform() -> Claim:
+            path = world.root / target
+            removed = None
+            try:
+                removed = path.lstat()
+                path.unlink()
+            except OSError:
+                if os.path.lexists(path):
+                    return NOTHING  # the commit has made a directory of it, which is another scenario's
+            try:
+                make(world, target)
+            except OSError:
+                return NOTHING  # no place for it at this moment
+            made = entry_of(os.fsencode(path))
+            inode = os.lstat(path).st_ino
+            if removed is not None:
+                system.reused(removed, os.lstat(path))
+
+            def verify(image: Image, moment: str) -> str | None:
+                is_his = image.get(os.fsencode(target)) == made and os.lstat(path).st_ino == inode
+                return None if is_his else f"{target} is {image.get(os.fsencode(target))}"
+
+            return Claim(verify, hidden_with_new_parents(world, target))
+
+        return perform
+
+    return prepare
+
+
+def _make_directory(world: World, target: str) -> None:
+    (world.root / target).mkdir()
+
+
+def _make_pipe(world: World, target: str) -> None:
+    os.mkfifo(world.root / target)
+
+
+def _make_link(world: World, target: str) -> None:
+    (world.root / target).symlink_to("nowhere")
+
+
+def _make_same_file(world: World, target: str) -> None:
+    path = world.root / target
+    path.write_bytes(_intended(world, target))
+    path.chmod(STRANGE_MODE)
+
+
 # -- directories -------------------------------------------------------------------------------------------------------
 
 
@@ -280,6 +340,14 @@ ACTS: tuple[Act, ...] = (
     Act("a safe-save of the very bytes that we intend", _safe_save(_intended), all_targets),
     Act("a write in place", _in_place, all_targets),
     Act("a write through a handle that was open before", _open_handle, existing, needs_handle=True),
+    Act("a directory in its place", _in_its_place(_make_directory, tells_birth=False), all_targets),
+    Act("a pipe in its place", _in_its_place(_make_pipe, tells_birth=False), all_targets),
+    Act("a link in its place", _in_its_place(_make_link, tells_birth=False), all_targets),
+    Act(
+        "the very bytes that we intend in its place",
+        _in_its_place(_make_same_file, tells_birth=True),
+        all_targets,
+    ),
     Act("write and revert", _write_and_revert, existing),
     Act("chmod", _chmod, existing),
     Act("touch", _touch, existing),

@@ -7,6 +7,7 @@ or let a stranger act. Everything else about the call is the real system's.
 import errno
 import os
 import signal
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,7 +15,10 @@ from typing import Protocol
 from transactions.system import SYSTEM, System
 
 LOOKING = frozenset(
-    {"open_directory", "open_file", "read", "read_at", "fstat", "lstat", "names", "attributes"}
+    {
+        *("open_directory", "open_file", "read", "read_at", "fstat", "lstat", "names", "attributes"),
+        *("handle", "birth_time"),
+    }
 )
 """Calls that change nothing. A call that nobody has told us about counts as one that changes something."""
 
@@ -214,3 +218,39 @@ class WithoutRenames(System):
         if not self._links:
             raise OSError(errno.EPERM, "no links here")
         super().link(old, old_directory, new, new_directory)
+
+
+class ReusedInodes(System):
+    """A file system that gave the inode of a removed file to the next thing that was made, as ext4 does at once.
+
+    Said of single entries by `reused`, so that it happens everywhere. With `tells_birth` it still knows one from the other.
+    """
+
+    def __init__(self, *, tells_birth: bool) -> None:
+        self._tells_birth = tells_birth
+        self._had: dict[int, int] = {}
+
+    def reused(self, removed: os.stat_result, made: os.stat_result) -> None:
+        """What was `made` has the inode of what was `removed` from now on."""
+        self._had[made.st_ino] = removed.st_ino
+
+    def fstat(self, descriptor: int) -> os.stat_result:
+        return self._with_inode(super().fstat(descriptor))
+
+    def lstat(self, name: str, directory: int) -> os.stat_result:
+        return self._with_inode(super().lstat(name, directory))
+
+    def _with_inode(self, status: os.stat_result) -> os.stat_result:
+        if status.st_ino not in self._had:
+            return status
+        fields = list(status)
+        fields[stat.ST_INO] = self._had[status.st_ino]
+        return os.stat_result(fields)
+
+    def handle(self, name: str, directory: int) -> tuple[int, bytes]:
+        if not self._tells_birth:
+            raise OSError(errno.EOPNOTSUPP, "no handles here")
+        return super().handle(name, directory)
+
+    def birth_time(self, name: str, directory: int) -> int | None:
+        return super().birth_time(name, directory) if self._tells_birth else None

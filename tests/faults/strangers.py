@@ -20,7 +20,6 @@ from tests.faults.scenarios import Run, Scenario, at, calls_of
 from tests.faults.seam import Call, Interferes, Seam, Signals
 from tests.faults.worlds import Ground, World
 from transactions.errors import TransactionError
-from transactions.system import SYSTEM
 
 PREPARING_MAX = 5
 """Moments before the first target is touched."""
@@ -88,11 +87,11 @@ def _run(shape: Shape, act: Act, target: str, call: Call) -> Run:
         with ground.world(shape) as world:
             claims: list[Claim] = []
             perform = act.prepare(world, target)
-            seam = Seam(Interferes(call.number, lambda: claims.append(perform())))
+            seam = Seam(Interferes(call.number, lambda: claims.append(perform())), world.system)
             outcome = world.commit(seam)
             if outcome.kind == "broken":
                 raise NotHeld(f"an exception that nobody promised: {outcome.said}")
-            recovered = world.recover(SYSTEM)
+            recovered = world.recover(world.system)
             if recovered.kind not in ENDS:
                 raise NotHeld(f"the recovery ended as {recovered.kind!r}: {recovered.said}")
             tidy = not outcome.evidence and recovered.kind in ("nothing", "settled")
@@ -112,7 +111,7 @@ def _run_crash(shape: Shape, act: Act, target: str, call: Call) -> Run:
             perform = act.prepare(world, target)
             kill(world, Signals(call.number))
             claim = perform()
-            recovered = world.recover(SYSTEM)
+            recovered = world.recover(world.system)
             if recovered.kind not in ENDS:
                 raise NotHeld(f"the recovery ended as {recovered.kind!r}: {recovered.said}")
             _judge(world, claim, {BEFORE, AFTER}, "crashed", tidy=recovered.kind in ("nothing", "settled"))

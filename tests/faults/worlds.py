@@ -21,7 +21,7 @@ from transactions.errors import (
     RecoveryPending,
     WorkspaceBusy,
 )
-from transactions.system import System
+from transactions.system import SYSTEM, System
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class World:
         self.shape = shape
         self.root = root
         self.state = state
+        self.system: System = SYSTEM  # what a stranger has to work on
         root.mkdir(exist_ok=True)
         state.mkdir(mode=0o700, exist_ok=True)
         if not is_built:
