@@ -154,7 +154,7 @@ def test_a_workspace_that_moved_is_discarded_where_it_is_only_after_an_export_th
     with pytest.raises(RecoveryRefused, match="exported without its workspace"):
         discard(crash.state, crash.commit_id, root=moved)
     assert crash.export(tmp_path / "seeing", moved).has_workspace
-    assert discard(crash.state, crash.commit_id, root=moved)
+    assert discard(crash.state, crash.commit_id, root=moved).has_workspace
     assert not (moved / ".vs").exists()
     assert pending(crash.state) == ()
 
@@ -162,7 +162,7 @@ def test_a_workspace_that_moved_is_discarded_where_it_is_only_after_an_export_th
 def test_a_discard_tells_that_it_did_not_find_the_workspace(crash: Crash, tmp_path: Path) -> None:
     crash.export(tmp_path / "out")
     shutil.move(crash.root, tmp_path / "moved")
-    assert not discard(crash.state, crash.commit_id)
+    assert not discard(crash.state, crash.commit_id).has_workspace
     assert (tmp_path / "moved/.vs/roslyn-bridge/pending" / crash.commit_id).exists()
 
 
@@ -234,7 +234,7 @@ def test_a_record_without_a_plan_that_can_be_read_is_explained_by_the_marker(
     manifest.write_bytes(manifest.read_bytes()[:-1] + b"#")
     crash.export(tmp_path / "out")
     assert (tmp_path / "out/before/App/A.cs").read_bytes() == A_BEFORE
-    assert discard(crash.state, crash.commit_id)
+    assert discard(crash.state, crash.commit_id).has_workspace
 
 
 def test_a_marker_of_a_first_bridge_is_read_too(crash: Crash, tmp_path: Path) -> None:
