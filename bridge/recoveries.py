@@ -4,13 +4,18 @@ The front door and ``server-status`` answer at once.  What would work on a root 
 unfinished commit lies in that root, above or below it; then it is refused with ``RecoveryPending``.  Each such call
 tries the recovery again first, so a commit that another bridge died in since then, or a fault that is lifted, needs no
 restart.  What is left needs a person: ``roslyn-bridge recover``.
+
+A bridge with another state directory (another user's, or in a container) may die in our root as well.  Its record is not
+ours to recover, but its marker is in the root (``strangers``).  Every call that looks at the disk looks for both first: a
+tree that is half of one state and half of another is nobody's to analyse, let alone to change.  Where there is neither,
+that costs the listing of two folders.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,9 +24,11 @@ import anyio
 from anyio import to_thread
 
 from bridge.errors import BridgeError
+from bridge.recover_command import RecoverCommand
 from bridge.state_directory import StateDirectory
+from bridge.strangers import Stranger
 from transactions.errors import CommitUnrecordable
-from transactions.recovery import RecoveryItem, blocks, foreign_markers, pending, recover
+from transactions.recovery import RecoveryItem, blocks, foreign_markers, is_going_on, pending, recover
 
 RECOVERY_WAIT = 30.0
 """Seconds that a call waits for the recovery of its own root.  Recovery renames at most a few thousand files."""
@@ -41,7 +48,11 @@ class Recoveries:
         """``lock_wait``: seconds that a call may wait for another bridge's commit."""
         self._state = state_directory
         self._lock_wait = lock_wait
+        self._command = RecoverCommand(state_directory.given)
         self._items: dict[str, RecoveryItem] = {}
+        """What the last recovery said of what it left; that is more than the records say."""
+        self._met: set[Path] = set()
+        """Roots in which a stranger's marker was in the way."""
         self._ended = anyio.Event()
         self.problem: str | None = None
         """Why nothing could be recovered at all: the state directory cannot be used."""
@@ -62,29 +73,50 @@ class Recoveries:
         finally:
             self._ended.set()
 
-    async def unfinished(self) -> tuple[RecoveryItem, ...]:
-        """What the last recovery left, as far as it is still there.  A commit that is going on is not among it."""
-        if not self._items:
-            return ()
-        still = await self._in_thread(self._pending)
+    async def unfinished(self, roots: Iterable[Path] = ()) -> tuple[RecoveryItem, ...]:
+        """What is unfinished now: all of this state directory, and what strangers left in ``roots`` and where we were refused.
+
+        A commit that is going on is not among it.
+        """
+        self._met.update(roots)
+        return await self._in_thread(self._unfinished)
+
+    def _unfinished(self) -> tuple[RecoveryItem, ...]:
+        still = [item for item in self._pending() if not is_going_on(item)]
         self._items = {
             item.commit_id: self._items[item.commit_id] for item in still if item.commit_id in self._items
         }
-        return tuple(self._items.values())
+        own = tuple(self._items.get(item.commit_id, item) for item in still)
+        found = {root: self._strangers(root) for root in sorted(self._met)}
+        self._met = {root for root, strangers in found.items() if strangers}
+        strangers = {stranger.commit_id: stranger.item for there in found.values() for stranger in there}
+        return (*own, *strangers.values())
 
     async def require_clear(self, root: Path) -> None:
-        """Raises ``RecoveryPending`` while an unfinished commit of this state directory is in the way of ``root``.
+        """Raises ``RecoveryPending`` while an unfinished commit, of ours or a stranger's, is in the way of ``root``.
 
         Raises ``WorkspaceBusy`` when another bridge is committing there for longer than the wait.
         """
-        if not await self._in_thread(partial(self._blocking, root)):
-            return
+        own, strangers = await self._in_thread(partial(self._look, root))
+        if own:
+            await self._recover_in(root)
+        if strangers:
+            self._met.add(root)
+            raise BridgeError(
+                "RecoveryPending",
+                f"The commit {strangers[0].commit_id} in {os.fspath(root)} is unfinished. {strangers[0].message}",
+            )
+
+    async def _recover_in(self, root: Path) -> None:
         with anyio.move_on_after(RECOVERY_WAIT):
             await self._ended.wait()
             for item in await self._in_thread(partial(self._blocking, root)):
                 await self.try_again(item.commit_id, root)
             return
-        raise BridgeError("RecoveryPending", f"An interrupted commit under {root} is still being recovered.")
+        raise BridgeError(
+            "RecoveryPending",
+            f"An interrupted commit under {root} is still being recovered; send the request again in a while.",
+        )
 
     async def try_again(self, commit_id: str | None, root: Path) -> None:
         """Recover one commit, or all; raises as ``require_clear`` while one is in the way of ``root``."""
@@ -92,21 +124,17 @@ class Recoveries:
         self._remember(left)
         for item in left:
             if blocks(item, root):
-                raise _in_the_way(item)
+                raise self._in_the_way(item)
 
-    async def require_no_stranger(self, root: Path) -> None:
-        """Raises ``RecoveryPending`` for the marker of an unfinished commit whose record is another bridge's."""
+    def _look(self, root: Path) -> tuple[tuple[RecoveryItem, ...], tuple[Stranger, ...]]:
+        return self._blocking(root), self._strangers(root)
+
+    def _strangers(self, root: Path) -> tuple[Stranger, ...]:
         try:
-            marker = next(iter(await self._in_thread(partial(foreign_markers, root, self._state.path))), None)
+            found = foreign_markers(root, self._state.path)
         except (OSError, CommitUnrecordable):
-            return  # a commit will meet the same trouble and name it
-        if marker is not None:
-            raise BridgeError(
-                "RecoveryPending",
-                f"A bridge with another state directory (another user, or a container) left the commit {marker.commit_id} "
-                f"unfinished; its marker is {marker.path}. That bridge recovers it when it starts again. If it will not "
-                f"come back: roslyn-bridge recover discard {marker.commit_id} --marker --root ROOT",
-            )
+            return ()  # a commit will meet the same trouble and name it
+        return tuple(Stranger(marker, root, self._state.path, self._command) for marker in found)
 
     def _blocking(self, root: Path) -> tuple[RecoveryItem, ...]:
         return tuple(item for item in self._pending() if blocks(item, root))
@@ -129,13 +157,12 @@ class Recoveries:
         # Recovery may be cut off anywhere, so a caller who stops waiting for it does no harm.
         return await to_thread.run_sync(work, abandon_on_cancel=True)
 
-
-def _in_the_way(item: RecoveryItem) -> BridgeError:
-    if item.code == "WorkspaceBusy":
-        return BridgeError("WorkspaceBusy", item.message)
-    where = "" if item.root is None else f" in {os.fspath(item.root)}"
-    return BridgeError(
-        "RecoveryPending",
-        f"The commit {item.commit_id}{where} is unfinished. {item.message} "
-        f"For what to do: roslyn-bridge recover explain {item.commit_id}",
-    )
+    def _in_the_way(self, item: RecoveryItem) -> BridgeError:
+        if item.code == "WorkspaceBusy":
+            return BridgeError("WorkspaceBusy", item.message)
+        where = "" if item.root is None else f" in {os.fspath(item.root)}"
+        return BridgeError(
+            "RecoveryPending",
+            f"The commit {item.commit_id}{where} is unfinished. {item.message} "
+            f"For what to do: {self._command.line('explain', item.commit_id)}",
+        )

@@ -19,6 +19,7 @@ class StateDirectory:
     """Folders below the state directory; each is made when first asked for."""
 
     def __init__(self, given: Path | None = None) -> None:
+        self.given = given
         # Below a given directory we keep to a folder of our own: its permissions are ours to set, the given one's not.
         self.path = (
             (given / OUR_NAME) if given else Path(platformdirs.user_state_dir(OUR_NAME, appauthor=False))
@@ -38,6 +39,11 @@ class StateDirectory:
         for path in (self.path, self.path / name):
             _make_private(path)
         return self.path / name
+
+
+def given_for(private: Path) -> Path | None:
+    """What ``--state-directory`` has to be for a bridge to use a private directory; ``None`` where nothing leads there."""
+    return private.parent if private.name == OUR_NAME else None
 
 
 def _make_private(path: Path) -> None:

@@ -106,7 +106,6 @@ class Workbench:
         self._opening.add(located)
         try:
             await self.recoveries.require_clear(checked_root)
-            await self.recoveries.require_no_stranger(checked_root)
             request = await self._loader.request(located, checked_root, properties or MsBuildProperties())
             workspace = await self._load(request, alias, tell)
         finally:
@@ -130,6 +129,7 @@ class Workbench:
                 loader=self._loader,
                 options=self.options,
                 alias=alias,
+                require_clear=self.recoveries.require_clear,
             )
             await self._require_unmoved(workspace)
             self._require_unused(request.path, alias, opening=request.path)

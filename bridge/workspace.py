@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -72,7 +72,9 @@ class Workspace:
         loader: Loader,
         options: Options,
         alias: str | None,
+        require_clear: Callable[[Path], Awaitable[None]],
     ) -> None:
+        """``require_clear`` refuses a root in which an interrupted commit is in the way; asked before the disk is read."""
         self.id = str(uuid.uuid4())
         self.alias = alias
         self.request = request
@@ -89,6 +91,7 @@ class Workspace:
         )
         self._loader = loader
         self._options = options
+        self._require_clear = require_clear
         self.instance = Instance(request.root, request.path)
         self._committed_snapshot = new_snapshot_id()
         self._baseline = Baseline(self.root)
@@ -164,7 +167,7 @@ class Workspace:
     async def reading(self) -> AsyncIterator[None]:
         """A reader's lease on an up-to-date workspace.
 
-        Raises ``WorkspaceBusy``, ``WorkspaceOutOfDate`` or ``TransactionConflicted``.
+        Raises ``WorkspaceBusy``, ``RecoveryPending``, ``WorkspaceOutOfDate`` or ``TransactionConflicted``.
         """
         for _ in range(PICK_UP_ROUNDS):
             async with self.leases.shared():
@@ -188,6 +191,7 @@ class Workspace:
 
     async def _must_pick_up(self) -> bool:
         """Look at the inputs; note a change that is not picked up in the state."""
+        await self._require_clear(self.root)
         picks_up = self._options.external_changes == "pick-up"
         if self.state is State.OUT_OF_DATE:
             return picks_up
@@ -265,8 +269,9 @@ class Workspace:
     async def pick_up(self) -> None:
         """Take what is on disk as the new baseline.  Needs the writer's lease and no transaction.
 
-        Raises ``WorkspaceOutOfDate`` when it cannot be read; the state then says so too.
+        Raises ``WorkspaceOutOfDate`` when it cannot be read; the state then says so too.  Raises ``RecoveryPending``.
         """
+        await self._require_clear(self.root)
         changes = await self._changed_inputs(self.load.inputs)
         try:
             await self._take_in(changes)
@@ -319,7 +324,11 @@ class Workspace:
         self.references.clear()
 
     async def reload(self, tell: ProgressSink = to_nobody) -> None:
-        """Load everything anew in a new server process.  Needs the writer's lease and no transaction."""
+        """Load everything anew in a new server process.  Needs the writer's lease and no transaction.
+
+        Raises ``RecoveryPending`` and what loading raises.
+        """
+        await self._require_clear(self.root)
         load = await self._loader.look(self.request, tell, again=True)
         self._retarget(load)
         self.load = load

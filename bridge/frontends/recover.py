@@ -57,7 +57,7 @@ def _placed(command: Callable[..., None]) -> Callable[..., None]:
         "--root",
         metavar="PATH",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="Where the workspace is now, if it was moved.",
+        help="The workspace: where it is now, if it was moved, or where another bridge left a commit.",
     )(command)
 
 
@@ -69,7 +69,7 @@ def _desk(place: Place) -> Desk:
     refused = [warning.message for warning in options.warnings if "state" in warning.message.lower()]
     if refused:  # a bridge would fall back to the default; here that would be the wrong list
         raise click.UsageError(refused[0])
-    return Desk(StateDirectory(options.state_directory).path, place.root)
+    return Desk(StateDirectory(options.state_directory), place.root)
 
 
 @click.group(invoke_without_command=True)

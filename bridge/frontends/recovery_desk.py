@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -13,14 +11,18 @@ from typing import cast
 from rich.console import Console
 from rich.text import Text
 
+from bridge.frontends.recovery_files import contents_kept, did, is_strangers, standing
+from bridge.recover_command import RecoverCommand
+from bridge.state_directory import StateDirectory
+from bridge.strangers import Stranger
 from transactions.errors import TransactionError
-from transactions.exporting import export
-from transactions.journal import PlannedEntry
-from transactions.lock import LOCK_NAME, LOCKS
+from transactions.exporting import Exported, export, export_marked
+from transactions.marker import KeptFile, kept_files
 from transactions.records import existing_records
-from transactions.recovery import RecoveryItem, foreign_markers, pending, recover
+from transactions.recovery import RecoveryItem, foreign_markers, is_going_on, pending, recover
 from transactions.resolving import Choice, discard, discard_marker, resolve
 from transactions.system import SYSTEM
+from transactions.workshop import main_workshop
 
 NOTHING_LEFT = 0
 SOMETHING_LEFT = 1
@@ -32,8 +34,6 @@ LOCK_WAIT = 10.0
 SHORT_ID = 8
 """Characters of an id that are shown where the whole one is not needed; any beginning that is unique is taken."""
 
-_DID = {"Create": "created", "Replace": "changed", "Delete": "deleted"}
-
 
 class Refused(Exception):
     """What was asked for cannot be done; the text says why."""
@@ -42,8 +42,9 @@ class Refused(Exception):
 class Desk:
     """One state directory, and the place a workspace was moved to, if it was."""
 
-    def __init__(self, state_directory: Path, root: Path | None) -> None:
-        self._state = state_directory
+    def __init__(self, state_directory: StateDirectory, root: Path | None) -> None:
+        self._state = state_directory.path
+        self._command = RecoverCommand(state_directory.given)
         self._root = None if root is None else Path(os.path.realpath(root))
         self._out = Console(highlight=False, soft_wrap=True)
         self._errors = Console(highlight=False, soft_wrap=True, stderr=True)
@@ -61,7 +62,7 @@ class Desk:
         """Recover one commit, or all, and list what is left."""
         with self._told():
             before = pending(self._state)
-            only = None if commit_id is None else self._item(commit_id).commit_id
+            only = None if commit_id is None else self._own(commit_id).commit_id
             left = recover(self._state, wait=LOCK_WAIT, only=only, root=self._root)
             gone = len(
                 {item.commit_id for item in before} - {item.commit_id for item in pending(self._state)}
@@ -74,23 +75,57 @@ class Desk:
     def explain(self, commit_id: str) -> int:
         """One commit in full."""
         with self._told():
-            item = self._item(commit_id)
-            self._say(f"Commit {item.commit_id}", "bold")
-            self._fact("opened from", item.loaded_path)
-            self._fact("workspace", item.root)
-            self._fact("state", item.state or "cannot be told")
-            if item.code is not None:
-                self._fact("trouble", item.code)
-            self._say(f"\n{_IS_GOING_ON if _is_going_on(item) else item.message}")
-            self._show_files(item)
-            self._show_ways_out(item)
+            found = self._found(commit_id)
+            if isinstance(found, Stranger):
+                self._explain_stranger(found)
+            else:
+                self._explain_own(found)
             self._code = SOMETHING_LEFT
         return self._code
+
+    def _explain_own(self, item: RecoveryItem) -> None:
+        self._say(f"Commit {item.commit_id}", "bold")
+        self._fact("opened from", item.loaded_path)
+        self._fact("workspace", item.root)
+        self._fact("state", item.state or "cannot be told")
+        if item.code is not None:
+            self._fact("trouble", item.code)
+        self._say(f"\n{_IS_GOING_ON if is_going_on(item) else item.message}")
+        files = self._files(item)
+        root = self._root or item.root
+        undecided = {path for path in item.paths if item.root is not None}
+        if files and root is not None:
+            self._show_files(
+                files, root, {os.fspath(path.relative_to(item.root or root)) for path in undecided}
+            )
+            if undecided:
+                self._say("  * is for you to decide")
+        self._show_ways_out(item, self._at_stake(item, files))
+
+    def _explain_stranger(self, stranger: Stranger) -> None:
+        self._say(f"Commit {stranger.commit_id}", "bold")
+        self._fact("opened from", stranger.loaded_path)
+        self._fact("workspace", stranger.root)
+        self._fact("state", "cannot be told: its record is not in the state directory here")
+        self._fact("record in", stranger.record_directory or "cannot be told")
+        self._fact("marker", stranger.marker.path)
+        workshop = stranger.root.joinpath(*main_workshop(stranger.commit_id))
+        self._fact("kept files", workshop if os.path.lexists(workshop) else "none")
+        self._say(f"\n{stranger.origin}")
+        note = stranger.marker.note
+        if note is not None and note.files:
+            self._show_files(note.files, stranger.root, set(), kept=True)
+        short = stranger.commit_id[:SHORT_ID]
+        ways = [("copy what is kept to a folder", self._line("export", short, _copies_folder(short)))]
+        ways.append(("then let bridges work here again", self._line("discard", short, "--marker")))
+        self._say(f"\n{stranger.finishing}")
+        self._say("If its state directory is lost for good, the files stay as they are now, and you can:")
+        self._show_ways(ways)
 
     def resolve(self, commit_id: str, paths: Sequence[Path], choice: str) -> int:
         """Decide files."""
         with self._told():
-            item = self._item(commit_id)
+            item = self._own(commit_id)
             named = [self._named(item, path) for path in paths]
             left = resolve(
                 self._state, item.commit_id, named, cast("Choice", choice), root=self._root, wait=LOCK_WAIT
@@ -107,25 +142,49 @@ class Desk:
     def export(self, commit_id: str, directory: Path) -> int:
         """Copy everything out."""
         with self._told():
-            item = self._item(commit_id)
-            export(self._state, item.commit_id, directory.absolute(), root=self._root)
-            self._say(f"Copied to {shown(directory.absolute())}:", "green")
-            self._say("    before/     the files as they were before the commit")
-            self._say("    after/      the files as the commit wanted them, as far as they are not in place")
-            self._say("    displaced/  what stood in their place and is neither")
-            self._say("    record/     the record itself")
-            self._say(f"To forget the commit now: roslyn-bridge recover discard {_short(item)}")
+            found = self._found(commit_id)
+            target = directory.absolute()
+            if isinstance(found, Stranger):
+                exported = export_marked(found.root, self._state, found.commit_id, target)
+                forget = self._line("discard", found.commit_id[:SHORT_ID], "--marker")
+            else:
+                exported = export(self._state, found.commit_id, target, root=self._root)
+                forget = self._line("discard", _short(found))
+            self._show_copies(target, exported)
+            self._say(f"To forget the commit now: {forget}")
             self._code = SOMETHING_LEFT
         return self._code
+
+    def _show_copies(self, target: Path, exported: Exported) -> None:
+        self._say(f"Copied to {shown(target)}, for you alone to read:", "green")
+        for name, meaning in _COPIES.items():
+            if (target / name).is_dir():
+                self._say(f"    {name + '/':<12} {meaning}")
+        if not exported.has_workspace:
+            self._say("The workspace was not found, so what is kept under it was not copied.", "yellow")
+        if exported.unread:
+            self._say("These could not be read, and are where they were:", "yellow")
+            for path in exported.unread:
+                self._say(f"    {shown(path)}")
 
     def discard(self, commit_id: str) -> int:
         """Forget a commit."""
         with self._told():
-            item = self._item(commit_id)
-            discard(self._state, item.commit_id, root=self._root, wait=LOCK_WAIT)
+            found = self._found(commit_id)
+            if isinstance(found, Stranger):
+                line = self._line("discard", found.commit_id[:SHORT_ID], "--marker")
+                raise Refused(f"Its record is not here; there is only its marker. To take that away: {line}")
+            is_tidied = discard(self._state, found.commit_id, root=self._root, wait=LOCK_WAIT)
             self._say(
-                f"Commit {item.commit_id} is forgotten. The files of the workspace were not touched.", "green"
+                f"Commit {found.commit_id} is forgotten. The files of the workspace were not touched.",
+                "green",
             )
+            if not is_tidied:
+                line = self._command.line("discard", found.commit_id, "--marker", "--root", "PATH")
+                self._say(
+                    "Its workspace was not found. If it was moved, its marker still keeps bridges out of it:"
+                )
+                self._say(f"    {line}")
         return self._code
 
     def discard_marker(self, commit_id: str) -> int:
@@ -133,27 +192,65 @@ class Desk:
         with self._told():
             if self._root is None:
                 raise Refused("Say with --root under which workspace the marker lies.")
-            discard_marker(self._root, commit_id, wait=LOCK_WAIT)
+            found = self._found(commit_id)
+            if not isinstance(found, Stranger):
+                line = self._line("explain", _short(found))
+                raise Refused(
+                    f"The record of commit {found.commit_id} is here, so it can be finished, and its marker is needed "
+                    f"for that. For what to do: {line}"
+                )
+            discard_marker(self._root, found.commit_id, wait=LOCK_WAIT)
             self._say(
                 f"The marker is gone; bridges open and commit under {shown(self._root)} again.", "green"
             )
-            kept = self._root / ".vs" / "roslyn-bridge" / "commits" / commit_id
+            kept = self._root.joinpath(*main_workshop(found.commit_id))
             if kept.exists():
-                self._say(f"What that commit kept is still in {shown(kept)}.")
+                self._say(
+                    f"What that commit kept is still in {shown(kept)}; delete it when you do not need it."
+                )
+                note = found.marker.note
+                if note is not None and note.files:
+                    self._show_files(note.files, found.root, set(), kept=True)
         return self._code
 
     # --- finding ------------------------------------------------------------------------------------------
 
-    def _item(self, commit_id: str) -> RecoveryItem:
+    def _found(self, commit_id: str) -> RecoveryItem | Stranger:
+        """The unfinished commit that an id, or the beginning of one, names: ours, or a stranger's under ``--root``."""
+        see_all = f"To see them all: {self._line('list')}"
         if (
             not commit_id.strip()
         ):  # every id begins with nothing, and a script's unset variable is no decision
-            raise Refused("An empty id names no commit. To see them all: roslyn-bridge recover list")
-        found = [item for item in pending(self._state) if item.commit_id.startswith(commit_id.lower())]
-        if len(found) != 1:
-            many = "Several unfinished commits begin" if found else "No unfinished commit begins"
-            raise Refused(f"{many} with {commit_id!r}. To see them all: roslyn-bridge recover list")
-        return found[0]
+            raise Refused(f"An empty id names no commit. {see_all}")
+        everything: tuple[RecoveryItem | Stranger, ...] = (*pending(self._state), *self._strangers())
+        found = [one for one in everything if one.commit_id.startswith(commit_id.lower())]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Refused(f"Several unfinished commits begin with {commit_id!r}. {see_all}")
+        hint = "" if self._root is not None else " Of another bridge's commit, say the workspace with --root."
+        raise Refused(f"No unfinished commit begins with {commit_id!r}. {see_all}{hint}")
+
+    def _own(self, commit_id: str) -> RecoveryItem:
+        """The same where a record is needed."""
+        found = self._found(commit_id)
+        if isinstance(found, Stranger):
+            line = self._line("explain", found.commit_id[:SHORT_ID])
+            raise Refused(
+                f"The record of commit {found.commit_id} is not in the state directory {shown(self._state)}. {found.origin} "
+                f"For what to do: {line}"
+            )
+        return found
+
+    def _strangers(self) -> tuple[Stranger, ...]:
+        """The commits of other bridges under ``--root``."""
+        if self._root is None:
+            return ()
+        try:
+            found = foreign_markers(self._root, self._state)
+        except OSError as error:
+            raise Refused(f"{shown(self._root)} cannot be looked at: {error.strerror or error}.") from error
+        return tuple(Stranger(marker, self._root, self._state, self._command) for marker in found)
 
     def _named(self, item: RecoveryItem, path: Path) -> Path:
         """A path as the commit knows it: given in full, from the workspace's root, or from where we are."""
@@ -183,115 +280,110 @@ class Desk:
         if value is not None:
             self._say(f"  {label:<12} {shown(value)}")
 
+    def _line(self, *words: str | Path) -> str:
+        """A command that works on what this one works on."""
+        return self._command.line(*words, root=self._root)
+
     def _show_all(self, items: Sequence[RecoveryItem]) -> None:
-        markers = self._show_marker()
-        if not items:
-            if not markers:
-                self._say("Nothing is unfinished.", "green")
+        strangers = self._strangers()
+        if not items and not strangers:
+            self._say("Nothing is unfinished.", "green")
             return
         self._code = SOMETHING_LEFT
-        self._say(f"{_commits(len(items))} unfinished:", "yellow")
+        for stranger in strangers:
+            self._say(f"Another bridge's commit is unfinished in {shown(stranger.root)}:", "yellow")
+            self._say(f"\n{stranger.commit_id[:SHORT_ID]}  {shown(stranger.marker.path)}", "bold")
+            self._say(f"    {shown(stranger.origin)} {stranger.finishing}")
+        if items:
+            self._say(f"{_commits(len(items))} unfinished:", "yellow")
         for item in items:
             where = item.loaded_path or item.root
             self._say(
                 f"\n{_short(item)}  {item.state or item.code}  {'' if where is None else shown(where)}",
                 "bold",
             )
-            self._say(f"    {_IS_GOING_ON if _is_going_on(item) else item.message}")
+            self._say(f"    {_IS_GOING_ON if is_going_on(item) else item.message}")
             for path in item.paths:
                 self._say(f"        {shown(path)}")
-        self._say(f"\nFor what to do: roslyn-bridge recover explain {_short(items[0])}")
+        first = items[0].commit_id if items else strangers[0].commit_id
+        self._say(f"\nFor what to do: {self._line('explain', first[:SHORT_ID])}")
 
-    def _show_marker(self) -> bool:
-        """Whether there is a marker of another bridge under ``--root``."""
-        if self._root is None:
-            return False
-        try:
-            marker = next(iter(foreign_markers(self._root, self._state)), None)
-        except OSError as error:
-            raise Refused(f"{shown(self._root)} cannot be looked at: {error.strerror or error}.") from error
-        if marker is None:
-            return False
-        self._code = SOMETHING_LEFT
-        self._say(
-            f"A bridge with another state directory left the commit {marker.commit_id} unfinished:", "yellow"
-        )
-        self._say(f"    {shown(marker.path)}")
-        self._say("    It is recovered when that bridge (of another user, or in a container) starts again.")
-        self._say(
-            f"    If it will not come back: roslyn-bridge recover discard {marker.commit_id} --marker --root "
-            f"{shown(self._root)}"
-        )
-        return True
-
-    def _show_files(self, item: RecoveryItem) -> None:
-        entries = self._entries(item)
-        root = self._root or item.root
-        if not entries or root is None:
-            return
-        undecided = set(item.paths)
+    def _show_files(
+        self, files: Sequence[KeptFile], root: Path, marked: Collection[str], *, kept: bool = False
+    ) -> None:
+        """Each target of a commit and how it stands; with ``kept`` also which file of a workshop holds what."""
         self._say("\nThe files of this commit, and what is on the disk now:")
-        for entry in entries:
-            relative = Path(*entry.directory, entry.name)
-            mark = "*" if item.root is not None and item.root / relative in undecided else " "
-            self._say(
-                f"  {mark} {_DID[entry.operation]:<8} {shown(relative)}: {_standing(root / relative, entry)}"
-            )
-        if undecided:
-            self._say("  * is for you to decide")
+        for file in files:
+            mark = "*" if file.name in marked else " "
+            self._say(f"  {mark} {did(file):<8} {shown(file.name)}: {standing(root / file.name, file)}")
+            for name, meaning in contents_kept(root, file) if kept else ():
+                self._say(f"               {meaning} in {shown(root.joinpath(*file.workshop, name))}")
 
-    def _entries(self, item: RecoveryItem) -> tuple[PlannedEntry, ...]:
+    def _files(self, item: RecoveryItem) -> tuple[KeptFile, ...]:
         with existing_records(self._state, SYSTEM) as records:
             try:
                 record = None if records is None else records.read(item.commit_id)
             except OSError:
                 return ()
-        return () if record is None or record.manifest is None else record.manifest.entries
+        return () if record is None or record.manifest is None else kept_files(record.manifest.entries)
 
-    def _show_ways_out(self, item: RecoveryItem) -> None:
-        command = "roslyn-bridge recover"
-        where = f" --root {shown(self._root)}" if self._root is not None else ""
-        short = f"{_short(item)}{where}"
+    def _at_stake(self, item: RecoveryItem, files: Sequence[KeptFile]) -> tuple[str, ...]:
+        """The files that are for a person to decide and hold what nobody else has."""
+        root = self._root or item.root
+        if root is None or item.root is None:
+            return ()
+        undecided = {os.fspath(path.relative_to(item.root)) for path in item.paths}
+        return tuple(
+            file.name
+            for file in files
+            if (file.name in undecided or not undecided) and is_strangers(root / file.name, file)
+        )
+
+    def _show_ways_out(self, item: RecoveryItem, at_stake: Sequence[str]) -> None:
+        short = _short(item)
         ways: list[tuple[str, str]] = []
         if (
             item.state in ("Prepared", "Applying", "Restored", "Committed", "RecoveryIncomplete")
             or not item.state
         ):
-            ways.append(("try the recovery again", f"{command} run {short}"))
+            ways.append(("try the recovery again", self._line("run", short)))
         if item.root is not None and not item.root.is_dir():
-            ways.append(("say where the workspace is now", f"{command} run {_short(item)} --root PATH"))
+            moved = self._command.line("run", short, "--root", "PATH")
+            ways.append(("say where the workspace is now", moved))
         if item.state in ("RecoveryConflict", "RecoveryIncomplete"):
-            ways.append(("keep what is on the disk now", f"{command} resolve {short} --keep-disk"))
-            ways.append(("put the files back as they were", f"{command} resolve {short} --take-before"))
-            ways.append(("take what the commit wanted, if kept", f"{command} resolve {short} --take-after"))
-            ways.append(("decide one file alone", f"{command} resolve {short} PATH --keep-disk"))
-        ways.append(("copy all that is known to a folder", f"{command} export {short} DIR"))
-        ways.append(("forget it, after such a copy", f"{command} discard {short}"))
+            ways.append(("keep what is on the disk now", self._line("resolve", short, "--keep-disk")))
+            ways.append(("put the files back as they were", self._line("resolve", short, "--take-before")))
+            ways.append(
+                ("take what the commit wanted, if kept", self._line("resolve", short, "--take-after"))
+            )
+            one = item.paths[0] if item.paths else "PATH"
+            ways.append(("decide one file alone", self._line("resolve", short, one, "--keep-disk")))
+        ways.append(
+            ("copy all that is known to a folder", self._line("export", short, _copies_folder(short)))
+        )
+        ways.append(("forget it, after such a copy", self._line("discard", short)))
         self._say("\nWhat you can do:")
+        self._show_ways(ways)
+        if at_stake and item.state in ("RecoveryConflict", "RecoveryIncomplete"):
+            self._say("\n--take-before and --take-after destroy what somebody else wrote into:", "yellow")
+            for name in at_stake:
+                self._say(f"    {shown(name)}")
+            self._say("Copy all to a folder first, or copy these files yourself.", "yellow")
+
+    def _show_ways(self, ways: Sequence[tuple[str, str]]) -> None:
         for what, how in ways:
             self._say(f"  {what:<36} {how}")
 
 
+_COPIES = {
+    "before": "the files as they were before the commit",
+    "after": "the files as the commit wanted them, as far as they are not in place",
+    "displaced": "what stood in their place and is neither",
+    "disk": "what stands in their place now and is neither",
+    "unassigned": "what was kept and belongs to no file that is known of",
+    "record": "the record itself",
+}
 _IS_GOING_ON = "A bridge is at it right now; look again when it is done."
-
-
-def _is_going_on(item: RecoveryItem) -> bool:
-    """Whether somebody holds the commit lock of that workspace; looks, and takes nothing."""
-    if item.root is None:
-        return False
-    try:
-        descriptor = os.open(
-            item.root.joinpath(*LOCKS, LOCK_NAME), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-        )
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def shown(value: object) -> str:
@@ -308,16 +400,6 @@ def _commits(count: int) -> str:
     return "1 commit is" if count == 1 else f"{count} commits are"
 
 
-def _standing(path: Path, entry: PlannedEntry) -> str:
-    """How the file on the disk compares with what the commit found, and with what it wanted."""
-    before = None if entry.original is None else entry.original.sha256
-    after = None if entry.intended is None else entry.intended.sha256
-    try:
-        now = hashlib.sha256(path.read_bytes()).digest() if os.path.lexists(path) else None
-    except OSError as error:
-        return f"cannot be read ({error.strerror or error})"
-    if now == before:
-        return "as before the commit" if now is not None else "not there, as before the commit"
-    if now == after:
-        return "as the commit wants it" if now is not None else "gone, as the commit wants it"
-    return "somebody else's" if now is not None else "missing"
+def _copies_folder(short: str) -> Path:
+    """Where copies of a commit may go: in no workspace, and the user's own."""
+    return Path.home() / f"roslyn-bridge-{short}"

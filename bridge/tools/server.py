@@ -17,7 +17,7 @@ async def server_status(
 ) -> Outcome:
     """The state of this process; at minimal detail nothing is computed."""
     brief = request.detail == "Minimal"
-    unfinished = () if brief else await workbench.recoveries.unfinished()
+    unfinished = () if brief else await workbench.recoveries.unfinished(w.root for w in workbench.workspaces)
     data = wire.ServerStatusData(
         server_version=bridge_version(),
         tool_count=len(CATALOG),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ from anyio import to_thread
 
 from bridge import recoveries
 from bridge.options import Options
+from bridge.recover_command import RecoverCommand
 from bridge.workbench import open_workbench
 from schemas.server import Recovery, ServerStatusData
 from tests.bridge.agent import APPLE, PATIENT, PEAR, Agent, Scene, opened, scene, write_solution
@@ -21,6 +23,7 @@ from tests.bridge.interrupted import interrupt
 from tests.bridge.played_server import playing
 from tests.bridge.promises import keeps
 from tests.transactions.worlds import Picture, picture
+from transactions.lock import commit_lock
 from transactions.recovery import pending, recover
 from transactions.resolving import resolve
 
@@ -97,9 +100,9 @@ async def test_what_only_a_person_can_decide_blocks_its_own_root_and_no_other(tm
     async with bridge_on(tmp_path) as made:
         refusal = await made.agent.refused("workspace-open", path=str(solution))
         assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
-        assert "roslyn-bridge recover explain" in refusal.message
         (item,) = await unfinished(made.agent)
-        assert item.commit_id in refusal.message
+        command = RecoverCommand(tmp_path / "state").line("explain", item.commit_id)
+        assert refusal.message.endswith(command), "the way out can be copied into a shell"
         assert (item.state, item.solution_path) == ("RecoveryConflict", str(solution))
         assert item.message
         assert (root / "Core/Apple.cs").read_text() == "class Stranger { }\n"
@@ -148,10 +151,145 @@ async def test_the_marker_of_a_bridge_with_another_state_directory_blocks_openin
     async with bridge_on(tmp_path) as made:
         refusal = await made.agent.refused("workspace-open", path=str(solution))
         assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally")
-        assert "--marker" in refusal.message
+        theirs, ours = RecoverCommand(tmp_path / "another state"), RecoverCommand(tmp_path / "state")
+        (marker,) = (root / ".vs/roslyn-bridge/pending").iterdir()
+        assert theirs.line("run", marker.name) in refusal.message
+        assert ours.line("explain", marker.name, root=root) in refusal.message
+        assert getpass.getuser() in refusal.message
+        (item,) = await unfinished(made.agent)
+        assert (item.commit_id, item.code, item.state) == (marker.name, "RecoveryRecordElsewhere", None)
         assert without_locks(root) == half
         await to_thread.run_sync(recover, tmp_path / "another state/roslyn-bridge")
         await made.agent.open(solution)
+        assert await unfinished(made.agent) == ()
+
+
+@asynccontextmanager
+async def stranger_died(made: Scene, tmp_path: Path) -> AsyncIterator[None]:
+    """Another bridge's commit is interrupted in the open workspace; at the end that bridge comes back."""
+    state = tmp_path / "another state"
+    await to_thread.run_sync(partial(interrupt, made.root, state, STEPS))
+    half = without_locks(made.root)
+    yield
+    assert without_locks(made.root) == half, "nothing was written meanwhile"
+    assert await to_thread.run_sync(recover, state / "roslyn-bridge") == ()
+
+
+@keeps("recovery.pending", "recovery.status")
+async def test_an_open_workspace_in_which_another_bridge_died_answers_nothing_until_that_is_over(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        known = agent.identity
+        apple: dict[str, object] = {"document": {"path": "Core/Apple.cs"}, "kinds": "All"}
+        async with stranger_died(made, tmp_path):
+            calls: dict[str, dict[str, object]] = {
+                "transaction-start": {},
+                "list-code-actions": apple,
+                "workspace-reload": {},
+            }
+            for tool, arguments in calls.items():
+                refusal = await agent.refused(tool, **arguments)
+                assert (refusal.code, refusal.kind) == ("RecoveryPending", "ResolveExternally"), tool
+                assert "roslyn-bridge recover --state-directory" in refusal.message
+            (item,) = await unfinished(agent)
+            assert item.code == "RecoveryRecordElsewhere"
+            assert (await agent.status()).state == "Ready"
+        assert await unfinished(agent) == ()
+        await agent.start()
+        await agent.stage_first("Core/Apple.cs")
+        assert (await agent.commit()).committed
+        assert agent.identity.workspace_epoch == known.workspace_epoch, "what was half written was never read"
+
+
+@keeps("recovery.pending")
+async def test_a_transaction_outlives_the_death_of_another_bridge_in_its_workspace(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await agent.start()
+        await agent.stage_first("App/Program.cs")
+        (action, *_) = await agent.actions("Core/Pear.cs")
+        async with stranger_died(made, tmp_path):
+            calls: dict[str, dict[str, object]] = {
+                "stage-code-action": {"actionId": action.action_id},
+                "transaction-history": {"direction": "Undo"},
+                "transaction-commit": {},
+            }
+            for tool, arguments in calls.items():
+                assert (await agent.refused(tool, **arguments)).code == "RecoveryPending", tool
+            assert [d.change_kind for d in (await agent.preview()).documents] == ["Modified"]
+        await agent.stage(action)
+        assert (await agent.commit()).committed
+        assert made.file("Core/Apple.cs").read_text() == APPLE
+
+
+@keeps("recovery.pending")
+async def test_rolling_back_beside_a_dead_bridge_reads_nothing_half_written(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await agent.start()
+        made.file("Core/Pear.cs").write_text("class External { }\n")
+        assert (
+            await agent.refused("list-code-actions", document={"path": "Core/Pear.cs"}, kinds="All")
+        ).code in (
+            "TransactionConflicted",
+            "SnapshotMismatch",
+        )
+        state = tmp_path / "another state"
+        await to_thread.run_sync(partial(interrupt, made.root, state, {"Core/Apple.cs": "class Half { }\n"}))
+        assert (await agent.roll_back()).state == "WorkspaceOutOfDate"
+        await to_thread.run_sync(recover, state / "roslyn-bridge")
+        await agent.start()
+        assert made.workspace.text(made.file("Core/Pear.cs")) is not None
+        assert (await agent.status()).state == "TransactionActive"
+
+
+@keeps("recovery.pending")
+async def test_another_bridges_commit_that_is_going_on_is_in_nobodys_way(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        marker = made.file(".vs/roslyn-bridge/pending") / ("a" * 32)
+        marker.parent.mkdir(parents=True)
+        with commit_lock(made.root):
+            marker.write_text("?")
+            await agent.actions("Core/Apple.cs")
+            assert await unfinished(agent) == ()
+        refusal = await agent.refused("transaction-start")
+        assert refusal.code == "RecoveryPending", "its holder is gone, and the marker is not"
+        marker.unlink()
+        await agent.start()
+
+
+@keeps("recovery.pending", "recovery.start")
+async def test_a_bridge_of_ours_that_dies_beside_an_open_workspace_is_recovered_by_the_next_call(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        await to_thread.run_sync(partial(interrupt, made.root, tmp_path / "state", STEPS))
+        assert [item.state for item in await unfinished(agent)] == ["Applying"]
+        await agent.actions("Core/Apple.cs")
+        assert made.file("Core/Apple.cs").read_text() == APPLE
+        assert await unfinished(agent) == ()
+
+
+@keeps("recovery.status")
+async def test_status_shows_every_unfinished_commit_and_none_that_is_going_on(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        elsewhere = [tmp_path / name for name in ("first", "second")]
+        for root in elsewhere:
+            write_solution(root)
+            await to_thread.run_sync(
+                partial(interrupt, root, tmp_path / "state", STEPS, loaded=root / "Shop.slnx")
+            )
+        expected = {str(root / "Shop.slnx") for root in elsewhere}
+        assert {item.solution_path for item in await unfinished(agent)} == expected
+        with commit_lock(elsewhere[0]):
+            (item,) = await unfinished(agent)
+            assert item.solution_path == str(elsewhere[1] / "Shop.slnx")
+        assert len(await unfinished(agent)) == 2
 
 
 @keeps("recovery.pending")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from bridge.recover_command import RecoverCommand
 from tests.bridge.interrupted import interrupt
 from tests.bridge.promises import keeps
 from tests.transactions.worlds import Picture, picture, write
@@ -220,18 +223,155 @@ def test_a_moved_workspace_is_recovered_where_it_is_now(world: World, tmp_path: 
     } == world.before
 
 
+@pytest.fixture
+def stranger(world: World, tmp_path: Path) -> World:
+    """The same workspace, seen by a bridge that has another state directory."""
+    return World(world.root, tmp_path / "another state", world.before)
+
+
+def commands(text: str) -> list[str]:
+    """The command lines that a person was told."""
+    return [
+        line[line.index("roslyn-bridge recover") :]
+        for line in text.splitlines()
+        if "roslyn-bridge recover" in line
+    ]
+
+
+def in_a_shell(line: str, above: Path) -> subprocess.CompletedProcess[str]:
+    """A line as it is copied into a shell that knows nothing of us but the command."""
+    folder = above / "bin"
+    folder.mkdir(exist_ok=True)
+    script = folder / "roslyn-bridge"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m bridge "$@"\n')
+    script.chmod(0o700)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("ROSLYN_BRIDGE_")}
+    return subprocess.run(
+        ["bash", "-c", line],
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**environ, "PATH": f"{folder}:{os.environ['PATH']}", "HOME": str(above / "home")},
+    )
+
+
 @keeps("recovery.way-out")
 def test_the_marker_of_another_state_directory_is_shown_and_can_be_taken_away(
-    world: World, tmp_path: Path
+    world: World, stranger: World
 ) -> None:
-    other = World(world.root, tmp_path / "another state", world.before)
-    ran = other.run("list", "--root", world.root)
+    short = world.commit_id[:8]
+    ran = stranger.run("list", "--root", world.root)
     assert ran.returncode == 1
-    assert world.commit_id in ran.stdout
-    assert "another state directory" in ran.stdout
-    assert other.run("discard", world.commit_id, "--marker").returncode == 3, "without --root"
-    assert other.run("discard", world.commit_id, "--marker", "--root", world.root).returncode == 0
-    assert other.run("list", "--root", world.root).returncode == 0
+    assert short in ran.stdout
+    assert f"with the state directory {world.state / 'roslyn-bridge'}" in ran.stdout
+    assert stranger.run("discard", short, "--marker").returncode == 3, "without --root"
+    refused = stranger.run("discard", short, "--root", world.root)
+    assert (refused.returncode, "only its marker" in refused.stderr) == (3, True)
+    done = stranger.run("discard", short, "--marker", "--root", world.root)
+    assert done.returncode == 0, done.stderr
+    assert "Core/Apple.cs" in done.stdout, "which file that is kept belongs where"
+    assert stranger.run("list", "--root", world.root).returncode == 0
+
+
+@keeps("recovery.way-out")
+def test_a_commit_whose_state_directory_is_lost_is_explained_and_copied_out_by_its_marker(
+    world: World, stranger: World, tmp_path: Path
+) -> None:
+    short = world.commit_id[:6]
+    shutil.rmtree(world.state)
+    before = picture(world.root)
+    ran = in_a_shell(RecoverCommand(stranger.state).line("explain", short, root=world.root), tmp_path)
+    assert ran.returncode == 1, ran.stderr
+    assert "changed  Core/Apple.cs: as the commit wants it" in ran.stdout
+    assert "as before the commit in" in ran.stdout
+    assert picture(world.root) == before
+    copying, discarding = commands(ran.stdout)[-2:]
+    (tmp_path / "home").mkdir()
+    copied = in_a_shell(copying, tmp_path)
+    assert copied.returncode == 1, copied.stderr
+    (folder,) = (tmp_path / "home").iterdir()
+    assert (folder / "before/Core/Apple.cs").read_bytes() == b"apple\n"
+    assert (folder / "before/Core/Pear.cs").read_bytes() == b"pear\n"
+    assert in_a_shell(discarding, tmp_path).returncode == 0
+    assert stranger.run("list", "--root", world.root).returncode == 0
+
+
+@keeps("recovery.way-out")
+@pytest.mark.parametrize("arguments", [("run",), ("resolve", "--take-before")])
+def test_what_needs_the_record_is_refused_for_a_commit_of_another_bridge(
+    world: World, stranger: World, arguments: tuple[str, ...]
+) -> None:
+    before = picture(world.root)
+    ran = stranger.run(arguments[0], world.commit_id[:8], *arguments[1:], "--root", world.root)
+    assert ran.returncode == 3
+    assert "is not in the state directory" in ran.stderr
+    assert picture(world.root) == before
+
+
+@keeps("recovery.way-out")
+def test_the_marker_of_a_commit_whose_record_is_here_is_not_taken_away(world: World) -> None:
+    ran = world.run("discard", world.commit_id, "--marker", "--root", world.root)
+    assert ran.returncode == 3
+    assert "record of commit" in ran.stderr
+    assert world.run("run").returncode == 0
+    assert picture(world.root) == world.before
+
+
+@keeps("recovery.way-out")
+def test_a_discard_with_the_root_of_another_workspace_forgets_nothing(
+    conflict: World, tmp_path: Path
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    assert conflict.run("export", conflict.commit_id, tmp_path / "copy").returncode == 1
+    before = picture(conflict.root)
+    ran = conflict.run("discard", conflict.commit_id, "--root", wrong)
+    assert (ran.returncode, "not the workspace" in ran.stderr) == (3, True)
+    assert picture(conflict.root) == before
+    assert conflict.commit_id[:8] in conflict.run("list").stdout
+
+
+@keeps("recovery.way-out")
+def test_every_command_that_is_told_can_be_copied_into_a_shell(conflict: World, tmp_path: Path) -> None:
+    listed = in_a_shell(commands(conflict.run("list").stdout)[-1], tmp_path)
+    assert listed.returncode == 1, listed.stderr
+    told = [line for line in commands(listed.stdout) if not line.endswith("PATH")]
+    assert all(f"--state-directory {conflict.state}" in line for line in told)
+    (tmp_path / "home").mkdir()
+    (copying,) = (line for line in told if " export " in line)
+    copied = in_a_shell(copying, tmp_path)
+    assert copied.returncode == 1, copied.stderr
+    (folder,) = (tmp_path / "home").iterdir()
+    assert (folder / "disk/Core/Apple.cs").read_bytes() == STRANGER
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder / "disk/Core/Apple.cs").stat().st_mode) == 0o600
+    one_alone = next(line for line in told if "Core/Apple.cs" in line)
+    assert in_a_shell(one_alone, tmp_path).returncode == 0
+    assert conflict.run("list").returncode == 0
+
+
+@keeps("recovery.way-out")
+def test_explain_names_the_files_in_which_a_decision_would_destroy_what_somebody_wrote(
+    conflict: World,
+) -> None:
+    told = conflict.run("explain", conflict.commit_id).stdout
+    warning = told[told.index("destroy what somebody else wrote into") :]
+    assert "Core/Apple.cs" in warning
+    assert "Core/Pear.cs" not in warning
+    assert "Copy all to a folder first" in warning
+
+
+@keeps("recovery.way-out")
+@pytest.mark.parametrize("where", ["workspace", "state directory"])
+def test_copies_are_refused_where_they_could_be_built_committed_or_taken_for_state(
+    conflict: World, where: str
+) -> None:
+    target = (conflict.root if where == "workspace" else conflict.state / "roslyn-bridge") / "copy"
+    ran = conflict.run("export", conflict.commit_id, target)
+    assert (ran.returncode, "name another folder" in ran.stderr) == (3, True)
+    assert not target.exists()
 
 
 @keeps("recovery.way-out")
