@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bridge.action_references import ActionReference, PreparedFixAll
+from bridge.emulated_scopes import with_emulated_scopes
 from bridge.errors import BridgeError
 from bridge.projects import Document
 from bridge.questions import ask, not_seen
@@ -55,7 +56,10 @@ async def offered_at(workspace: Workspace, document: Document, place: Range) -> 
     async def question(session: Session) -> Offer:
         generation = workspace.supervisor.generation
         async with listed(workspace, session, document.path, place, project) as found:
-            return Offer(found.listing, generation)
+            listing = await with_emulated_scopes(
+                workspace, session, document.path, found.listing, found.diagnostics
+            )
+            return Offer(listing, generation)
 
     return await ask(workspace, question)
 

@@ -147,6 +147,8 @@ CONTINUATIONS: Mapping[str, Action | None] = {
     "ActionUnavailable": Action.RESOLVE_AGAIN,
     "ActionReferenceCapacityExceeded": Action.NARROW,
     "CodeActionsUnavailable": None,
+    "FixAllUnavailable": None,
+    "FixAllLimitExceeded": Action.NARROW,
     # the language server; these codes are the bridge's own
     "LanguageServerNotFound": None,
     "DotnetSdkNotFound": None,

@@ -21,11 +21,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import anyio
 from anyio import to_thread
 
-from bridge.diagnostics import Difference, Finding, Look, Observations, compare, errors_among
+from bridge.diagnostics import Difference, Look, Observations, compare, errors_among
 from bridge.errors import BridgeError
 from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
@@ -34,6 +35,7 @@ from bridge.workspace import Workspace
 from lsp_client.dialects.base import ProjectChoice
 from lsp_client.errors import CONTENT_MODIFIED, LanguageServerError, ProtocolViolation, ResponseError
 from lsp_client.failures import DocumentNotSeen
+from lsp_client.messages import Diagnostic
 from lsp_client.session import Session
 from transactions.overlay import FileChange, Overlay
 
@@ -68,6 +70,22 @@ class Observed:
     difference: Difference
     documents: int
     unreliable: str | None
+
+
+class PullOne(Protocol):
+    """A question of a session about the diagnostics of one document, all of them or the compiler's."""
+
+    def __call__(
+        self, session: Session, path: Path, /, *, project: ProjectChoice | None = None
+    ) -> Awaitable[tuple[Diagnostic, ...]]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """Diagnostics by document, and why others could not be asked about."""
+
+    diagnostics: Mapping[Path, tuple[Diagnostic, ...]]
+    missing: Mapping[Path, str]
 
 
 @asynccontextmanager
@@ -182,27 +200,44 @@ async def look_at(
 
 
 async def pull(session: Session, structure: Structure, paths: Sequence[Path], tell: ProgressSink) -> Look:
-    """Ask for the errors of documents, in every project that compiles them.
+    """Ask for the errors of documents, in every project that compiles them.  Raises what ``pull_each`` raises."""
+    found = await pull_each(
+        session, structure, paths, Session.compiler_diagnostics, tell=tell, doing="Validating"
+    )
+    errors = {path: errors_among(path, diagnostics) for path, diagnostics in found.diagnostics.items()}
+    return Look(errors, found.missing)
+
+
+async def pull_each(
+    session: Session,
+    structure: Structure,
+    paths: Sequence[Path],
+    pull_one: PullOne,
+    *,
+    tell: ProgressSink,
+    doing: str,
+) -> Pulled:
+    """Ask for diagnostics of documents, in every project that compiles them; ``doing`` begins the progress sentence.
 
     A server that fails at one document is asked about the others all the same.  Raises ``ServerGone``,
     ``RequestTimedOut``, and ``ResponseError`` where the texts are said to have moved.
     """
-    errors: dict[Path, tuple[Finding, ...]] = {}
+    found: dict[Path, tuple[Diagnostic, ...]] = {}
     missing: dict[Path, str] = {}
     for start in range(0, len(paths), OPEN_AT_ONCE):
         batch = paths[start : start + OPEN_AT_ONCE]
         async with session.looking_at(await to_thread.run_sync(_closed_texts, session, batch)):
             for number, path in enumerate(batch, start + 1):
-                tell(100 * number / len(paths), f"Validating {number} of {len(paths)} documents")
+                tell(100 * number / len(paths), f"{doing} {number} of {len(paths)} documents")
                 try:
-                    errors[path] = await _errors_of(session, structure, path)
+                    found[path] = await _in_all_projects(session, structure, path, pull_one)
                 except (DocumentNotSeen, ProtocolViolation) as error:
                     missing[path] = str(error)
                 except ResponseError as error:
                     if error.code == CONTENT_MODIFIED:
                         raise
                     missing[path] = str(error)
-    return Look(errors, missing)
+    return Pulled(found, missing)
 
 
 def _closed_texts(session: Session, paths: Sequence[Path]) -> Mapping[Path, str]:
@@ -213,14 +248,14 @@ def _closed_texts(session: Session, paths: Sequence[Path]) -> Mapping[Path, str]
     return {path: text for path, text in texts.items() if text is not None}
 
 
-async def _errors_of(session: Session, structure: Structure, path: Path) -> tuple[Finding, ...]:
+async def _in_all_projects(
+    session: Session, structure: Structure, path: Path, pull_one: PullOne
+) -> tuple[Diagnostic, ...]:
     projects = [structure.project(document.project_id) for document in structure.documents_at(path)]
     if len(projects) < 2:
-        return errors_among(path, await session.compiler_diagnostics(path))
+        return await pull_one(session, path)
     choices = [ProjectChoice(project.name, project.target_framework) for project in projects if project]
-    return errors_among(
-        path, [d for choice in choices for d in await session.compiler_diagnostics(path, project=choice)]
-    )
+    return tuple([d for choice in choices for d in await pull_one(session, path, project=choice)])
 
 
 def observed(workspace: Workspace) -> Observed | Unavailable:

@@ -274,6 +274,13 @@ class Workbench:
                 await self._publish(workspace)
 
     @asynccontextmanager
+    async def examining(self, workspace: Workspace) -> AsyncIterator[None]:
+        """The writer's lease on an up-to-date workspace, for a query that shows the server other trees meanwhile."""
+        async with self.holding(workspace):
+            await workspace.settle()
+            yield
+
+    @asynccontextmanager
     async def mutating(self, workspace: Workspace) -> AsyncIterator[None]:
         """The writer's lease, with the checks of a mutation in their published order up to the transaction."""
         async with self.holding(workspace):

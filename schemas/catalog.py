@@ -199,10 +199,20 @@ CATALOG: Final = _catalog(
         "ListCodeActions",
     ),
     ToolEntry(
+        "prepare-fix-all",
+        "Prepare Fix All",
+        "Computes what a listed fix would change in a whole document, project or solution, and counts it. Nothing is "
+        "staged; stage-code-action takes the new actionId and demands the very same change.",
+        Effects(read_only=True),
+        "required",
+        "schemas.code_actions",
+        "PrepareFixAll",
+    ),
+    ToolEntry(
         "stage-code-action",
         "Stage Code Action",
-        "Carries out one listed code action inside the open transaction; nothing is written before the commit. "
-        "The action is checked anew against the current text first.",
+        "Carries out one listed code action, or a prepared fix-all, inside the open transaction; nothing is written "
+        "before the commit. It is checked anew against the current text first.",
         _DESTROYS,
         "required",
         "schemas.code_actions",

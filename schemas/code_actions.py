@@ -1,4 +1,4 @@
-"""Requests and answers of the two code-action tools."""
+"""Requests and answers of the three code-action tools."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ ActionKinds: TypeAlias = Literal["CodeFixes", "Refactorings", "All"]
 FixAllScope: TypeAlias = Literal["Document", "Project", "Solution"]
 
 DEFAULT_ACTION_LIMIT = 50
+DEFAULT_MAX_CHANGES = 50
+DEFAULT_AFFECTED_DOCUMENTS = 20
 
 
 class ListCodeActionsRequest(WorkspaceRequest):
@@ -82,10 +84,43 @@ class ListCodeActionsData(Data):
     notes: OrNull[tuple[Text, ...]] = Field(None, description="Other limits of this answer.")
 
 
-class StageCodeActionRequest(WorkspaceRequest):
-    """Stage one listed action."""
+class PrepareFixAllRequest(WorkspaceRequest):
+    """Ask what one listed fix would change in a whole scope."""
 
-    action_id: Uuid = Field(description="From list-code-actions, for the same snapshot.")
+    action_id: Uuid = Field(description="Of a listed action that has fixAllScopes, for the same snapshot.")
+    scope: FixAllScope = Field(description="One of the action's fixAllScopes.")
+    max_changes: Annotated[Offset, NullMeans(DEFAULT_MAX_CHANGES)] = Field(
+        DEFAULT_MAX_CHANGES, description="Most documents that may change; beyond it the answer is a refusal."
+    )
+    affected_documents_limit: Annotated[Offset, NullMeans(DEFAULT_AFFECTED_DOCUMENTS)] = Field(
+        DEFAULT_AFFECTED_DOCUMENTS, description="Most affected documents to name."
+    )
+    expected_snapshot: ExpectedSnapshot = Field(description=EXPECTED_SNAPSHOT)
+
+
+class PrepareFixAllData(Data):
+    """What would change, and the id to stage it by."""
+
+    action_id: Uuid = Field(description="A new id, for stage-code-action.")
+    scope: FixAllScope
+    affected_diagnostic_count: Given[Integer | None] = Field(
+        description="Such diagnostics before the change; null when not known."
+    )
+    remaining_diagnostic_count: Given[Integer | None] = Field(
+        description="Such diagnostics that would be left; null when not known."
+    )
+    counts_unavailable: OrNull[Text] = Field(None, description="Why the counts are not known.")
+    affected_documents: Given[Page[DocumentReference]]
+    emulated: OrNull[Flag] = Field(
+        None,
+        description="True when the bridge put it together from single fixes, as this server has no fix-all.",
+    )
+
+
+class StageCodeActionRequest(WorkspaceRequest):
+    """Stage one listed action, or one prepared fix-all."""
+
+    action_id: Uuid = Field(description="From list-code-actions or prepare-fix-all, for the same snapshot.")
     expected_snapshot: ExpectedSnapshot = Field(description=EXPECTED_SNAPSHOT)
 
 

@@ -1,8 +1,10 @@
-"""``list-code-actions`` and ``stage-code-action``."""
+"""``list-code-actions``, ``prepare-fix-all`` and ``stage-code-action``."""
 
 from __future__ import annotations
 
-from bridge import code_actions
+from bridge import code_actions, fix_all
+from bridge.action_references import PreparedFixAll
+from bridge.progress import relayed
 from bridge.projects import Document
 from bridge.resolution import resolve_document, resolve_range
 from bridge.server_edits import range_from_server
@@ -112,17 +114,61 @@ def _notes(workspace: Workspace) -> tuple[str, ...]:
     )
 
 
+async def prepare_fix_all(
+    workbench: Workbench, request: wire.PrepareFixAllRequest, context: CallContext
+) -> Outcome:
+    """What one listed fix would change in a whole scope; it can be staged by the id that comes back."""
+    workspace = workbench.select(request.workspace)
+    async with relayed(context.report_progress) as tell, workbench.examining(workspace):
+        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+        prepared = await fix_all.prepare(
+            workspace,
+            request.action_id,
+            request.scope,
+            most_documents=request.max_changes,
+            line_endings=workbench.options.line_endings,
+            tell=tell,
+        )
+        shown = prepared.documents[: request.affected_documents_limit]
+        data = wire.PrepareFixAllData(
+            action_id=prepared.action_id,
+            scope=request.scope,
+            affected_diagnostic_count=prepared.counts.before,
+            remaining_diagnostic_count=prepared.counts.after,
+            counts_unavailable=prepared.counts.unknown,
+            affected_documents=Page[locations.DocumentReference](
+                items=tuple(answers.document_reference(workspace, document) for document in shown),
+                has_more=len(prepared.documents) > len(shown),
+                total_count=len(prepared.documents),
+            ),
+            emulated=prepared.emulated or None,
+        )
+        return Outcome(data, _prepared_in_words(prepared, request.scope), workspace.snapshot())
+
+
+def _prepared_in_words(prepared: fix_all.Prepared, scope: str) -> str:
+    changed = answers.counted(len(prepared.documents), "document")
+    counts = prepared.counts
+    known = "" if counts.before is None else f", {counts.before} diagnostics before and {counts.after} after"
+    by_us = ", put together by the bridge" if prepared.emulated else ""
+    return f"{prepared.title} for the whole {scope.lower()} would change {changed}{known}{by_us}."
+
+
 async def stage_code_action(
     workbench: Workbench, request: wire.StageCodeActionRequest, _context: CallContext
 ) -> Outcome:
-    """Stage one listed action as a revision of the transaction."""
+    """Stage one listed action, or one prepared fix-all, as a revision of the transaction."""
     workspace = workbench.select(request.workspace)
     async with workbench.mutating(workspace):
         transaction = workspace.require_transaction()
         transaction.ensure_capacity()
         workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
         reference = code_actions.reference_behind(workspace, request.action_id)
-        result = await code_actions.stage(workspace, reference, workbench.options.line_endings)
+        line_endings = workbench.options.line_endings
+        if isinstance(reference, PreparedFixAll):
+            result = await fix_all.stage(workspace, request.action_id, reference, line_endings)
+        else:
+            result = await code_actions.stage(workspace, reference, line_endings)
         workspace.references.consume(request.action_id)
         data = wire.StageCodeActionData(
             staged=result.staged,

@@ -53,6 +53,7 @@ TOOLS = _registry(
         "transaction-commit": transactions.commit_transaction,
         "transaction-rollback": transactions.roll_back_transaction,
         "list-code-actions": code_actions.list_code_actions,
+        "prepare-fix-all": code_actions.prepare_fix_all,
         "stage-code-action": code_actions.stage_code_action,
         "format-document": formatting.format_document,
         "format-project": formatting.format_project,

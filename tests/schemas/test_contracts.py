@@ -62,6 +62,7 @@ EXTRAS = {
         ".diagnosticsUnavailable",
         ".patch",
     ],
+    "prepare-fix-all": [".remainingDiagnosticCount", ".countsUnavailable", ".emulated"],
     "list-code-actions": [
         ".actions.items[].titlePath",
         ".actions.items[].kindInferred",
