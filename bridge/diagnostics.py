@@ -47,6 +47,8 @@ class Look:
     missing: Mapping[Path, str] = field(default_factory=dict)
     cut_short: bool = False
     """The server failed or was too slow; asked again, it may answer."""
+    outsiders: Mapping[Path, str] = field(default_factory=dict)
+    """Created files that the server does not take for members of a project, and why not."""
 
 
 class Observations:

@@ -53,6 +53,9 @@ SHAPING_SUFFIXES = frozenset(
         ".rsp",
     }
 )
+VIEWS = "views"
+"""The folder of the state directory in which servers with a tree of their own write."""
+
 SHAPING_NAMES = frozenset({"global.json", "nuget.config", "packages.lock.json"})
 
 Severity = Literal["Info", "Warning", "Error"]
@@ -204,6 +207,7 @@ class Loader:
             ),
             log_directory=self._state.directory("server-logs"),
             text_reader=read_text,
+            tree_directory=self._state.directory(VIEWS) if options.server_view == "overlay" else None,
         )
 
     def target(self, request: LoadRequest, load: Load) -> LoadTarget:
@@ -387,4 +391,12 @@ def _report_diagnostics(report: LoadReport | None) -> tuple[LoadDiagnostic, ...]
         if m.severity != "info"
     ]
     limits = [LoadDiagnostic("LanguageServerLimits", "Info", limit) for limit in report.limits]
-    return (*told, *limits)
+    return (*_view_notes(report), *told, *limits)
+
+
+def _view_notes(report: LoadReport) -> list[LoadDiagnostic]:
+    """That the wish for ``--server-view overlay`` was not met."""
+    if report.tree_refused is None:
+        return []
+    message = f"--server-view overlay cannot be had, so the server sees staged files as texts only: {report.tree_refused}."
+    return [LoadDiagnostic("WorkspaceServerViewText", "Warning", message)]

@@ -17,7 +17,7 @@ csharp-ls.  Only changed documents are looked at: which others depend on them no
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from anyio import to_thread
 
 from bridge.diagnostics import Difference, Look, Observations, compare, errors_among
 from bridge.errors import BridgeError
+from bridge.membership import doubt_about, named, outsiders
 from bridge.progress import ProgressSink, to_nobody
 from bridge.projects import Structure
 from bridge.questions import ask
@@ -48,9 +49,6 @@ LONGEST_LOOK = 10.0
 OPEN_AT_ONCE = 100
 """Documents that are opened for one round of questions.  Opened together they share one compilation; all documents of
 a large project at once would cost the server memory for nothing."""
-
-MOST_NAMED = 5
-"""Paths that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +93,34 @@ async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[Non
     Needs the writer's lease and a transaction.
     """
     transaction = workspace.require_transaction()
-    too_many = len(planned.entries) > MOST_DOCUMENTS
-    if not can_look(workspace) or too_many or planned.has_same_content(transaction.current):
+    if planned.has_same_content(transaction.current):
         yield
         return
+    looks = can_look(workspace) and len(planned.entries) <= MOST_DOCUMENTS
     changes = document_changes(workspace, planned)
-    await _look_before(workspace, changes)
+    if looks:
+        await _look_before(workspace, changes)
     yield
     if transaction.current is planned:
         kept = workspace.observations.revisions
         for undone in kept.keys() - {revision.snapshot_id for revision in transaction.revisions}:
             del kept[undone]
-        kept[transaction.snapshot_id] = await _look_after(workspace, changes)
+        outside = await _outside(workspace, [change.path for change in changes if change.kind == "Added"])
+        look = await _look_after(workspace, changes, outside) if looks else Look()
+        kept[transaction.snapshot_id] = replace(look, outsiders=outside)
+
+
+async def _outside(workspace: Workspace, created: Sequence[Path]) -> Mapping[Path, str]:
+    """Tell the server of created files at once; those that it does not take for members of a project."""
+    if not created:
+        return {}
+    reason = f"the server did not answer within {LONGEST_LOOK:g} s"
+    with anyio.move_on_after(LONGEST_LOOK):
+        try:
+            return await outsiders(workspace)
+        except (LanguageServerError, BridgeError) as error:
+            reason = str(error)
+    return dict.fromkeys(created, reason)
 
 
 def document_changes(workspace: Workspace, overlay: Overlay) -> tuple[FileChange, ...]:
@@ -146,9 +160,13 @@ async def _look_before(workspace: Workspace, changes: Sequence[FileChange]) -> N
         seen.hopeless.update(look.missing)
 
 
-async def _look_after(workspace: Workspace, changes: Sequence[FileChange]) -> Look:
+async def _look_after(workspace: Workspace, changes: Sequence[FileChange], outside: Collection[Path]) -> Look:
     return await _bounded(
-        [c.path for c in changes if c.after is not None and _is_compiled(workspace, c)],
+        [
+            c.path
+            for c in changes
+            if c.after is not None and c.path not in outside and _is_compiled(workspace, c)
+        ],
         lambda paths: look_at_staged(workspace, paths),
     )
 
@@ -156,8 +174,7 @@ async def _look_after(workspace: Workspace, changes: Sequence[FileChange]) -> Lo
 def _is_compiled(workspace: Workspace, change: FileChange) -> bool:
     """Whether the server compiles what is staged at this path with some project."""
     if change.kind == "Added":
-        owner = workspace.structure.owner_of(change.path)
-        return owner is not None and workspace.request.launch.dialect.created_files_become_members
+        return workspace.structure.owner_of(change.path) is not None
     return bool(workspace.structure.documents_at(change.path))
 
 
@@ -277,7 +294,7 @@ def observed(workspace: Workspace) -> Observed | Unavailable:
         return Unavailable("The stage of this revision was cut short before its errors were looked at.")
     known = [change for change in changes if _is_known(change, seen, look)]
     doubts = " ".join(
-        filter(None, (_created_in_words(workspace, changes), _unknown_in_words(workspace, changes, look)))
+        filter(None, (doubt_about(workspace, look.outsiders), _unknown_in_words(workspace, changes, look)))
     )
     if not known:
         return Unavailable(doubts)
@@ -298,13 +315,12 @@ def _is_known(change: FileChange, seen: Observations, look: Look) -> bool:
 
 
 def _unknown_in_words(workspace: Workspace, changes: Sequence[FileChange], look: Look) -> str:
-    """Which documents were not looked at, and the first reason; created files have a sentence of their own."""
+    """Which documents were not looked at, and the first reason; outsiders have a sentence of their own."""
     seen = workspace.observations
-    created_count = workspace.request.launch.dialect.created_files_become_members
     unknown = [
         change.path
         for change in changes
-        if not _is_known(change, seen, look) and (created_count or change.kind != "Added")
+        if not _is_known(change, seen, look) and change.path not in look.outsiders
     ]
     if not unknown:
         return ""
@@ -313,21 +329,10 @@ def _unknown_in_words(workspace: Workspace, changes: Sequence[FileChange], look:
     return f"Not looked at: {named(workspace, unknown)} ({reason.rstrip('.')})."
 
 
-def _created_in_words(workspace: Workspace, changes: Sequence[FileChange]) -> str:
-    """That other documents may show errors which the commit will take away; empty when that cannot be."""
-    created = [change.path for change in changes if change.kind == "Added"]
-    if not created or workspace.request.launch.dialect.created_files_become_members:
-        return ""
-    return (
-        f"The server does not see new files as members of their project before a commit "
-        f"({named(workspace, created)}); errors in documents that depend on them are not reliable."
-    )
-
-
-def named(workspace: Workspace, paths: Sequence[Path]) -> str:
-    """Some paths for a sentence."""
-    shown = ", ".join(workspace.relative(path) for path in paths[:MOST_NAMED])
-    return shown if len(paths) <= MOST_NAMED else f"{shown} and {len(paths) - MOST_NAMED} more"
+def doubt_about_current(workspace: Workspace) -> str:
+    """What the server cannot know of the current revision for created files of it; empty when it knows them."""
+    look = workspace.observations.revisions.get(workspace.require_transaction().snapshot_id)
+    return "" if look is None else doubt_about(workspace, look.outsiders)
 
 
 def _server_name(workspace: Workspace) -> str:

@@ -19,6 +19,7 @@ ServerKind = Literal["auto", "roslyn", "csharp-ls", "embedded"]
 ExternalChanges = Literal["pick-up", "report"]
 Restore = Literal["auto", "never"]
 LineEndings = Literal["adapt", "keep"]
+ServerView = Literal["text", "overlay"]
 CommitValidation = Literal["none", "no-new-compiler-errors"]
 OutputSchemas = Literal["Omit", "Full"]
 
@@ -51,6 +52,8 @@ class Options:
     """How long a caller waits for a server that is being started anew."""
     lease_wait: float = 10.0
     """How long a call waits for another call on the same workspace; 0 answers ``WorkspaceBusy`` at once."""
+    server_view: ServerView = "text"
+    """Whether the server sees staged files as open documents alone, or also in its folder (Linux)."""
     restore: Restore = "auto"
     """Whether ``dotnet restore`` may run before a load that needs it."""
     external_changes: ExternalChanges = "pick-up"
@@ -130,6 +133,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "request_timeout": _number(0.1, LARGEST_WAIT),
     "restart_timeout": _number(0.1, LARGEST_WAIT),
     "lease_wait": _number(0.0, LARGEST_WAIT),
+    "server_view": _choice(get_args(ServerView)),
     "restore": _choice(get_args(Restore)),
     "external_changes": _choice(get_args(ExternalChanges)),
     "line_endings": _choice(get_args(LineEndings)),

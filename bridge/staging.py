@@ -13,7 +13,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from bridge.editorconfig import editorconfig_for
-from bridge.observations import observing
+from bridge.observations import doubt_about_current, observing
 from bridge.workspace import Workspace
 from transactions import edits
 from transactions.overlay import Overlay
@@ -70,7 +70,8 @@ async def stage_planned(
         staged = transaction.stage(planned, tool, description)
     if not staged:
         return Staged(staged=False, summary=f"{name}: the text is already as it would leave it.")
-    return Staged(staged=True, summary=f"{name}: {extent(before, planned)}")
+    doubt = doubt_about_current(workspace)
+    return Staged(staged=True, summary=f"{name}: {extent(before, planned)}{f'. {doubt}' if doubt else ''}")
 
 
 async def stage_edit(

@@ -18,7 +18,8 @@ import anyio
 
 from bridge.diagnostics import Finding, Look, compare
 from bridge.errors import BridgeError
-from bridge.observations import can_look, document_changes, look_at, named
+from bridge.membership import doubt_about, named, outsiders
+from bridge.observations import can_look, document_changes, look_at
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Project, Structure, transitive_references
 from bridge.workspace import Workspace
@@ -55,6 +56,7 @@ async def new_errors_between(
     _require_members(workspace, changes)
     projects = projects_concerned(workspace.structure, [change.path for change in changes])
     with anyio.move_on_after(LONGEST_VALIDATION):
+        await _require_inside(workspace, changes, after)
         return await _new_errors(workspace, before, after, changes, projects, tell=tell)
     raise _incomplete(f"The language server took longer than {LONGEST_VALIDATION:g} s.")
 
@@ -77,12 +79,14 @@ def _require_members(workspace: Workspace, changes: Sequence[FileChange]) -> Non
     ]
     if strangers:
         raise _incomplete(f"No loaded project holds {named(workspace, strangers)}.")
-    created = [change.path for change in changes if change.kind == "Added"]
-    if created and not workspace.request.launch.dialect.created_files_become_members:
-        raise _incomplete(
-            "The server does not see new files as members of their project before a commit "
-            f"({named(workspace, created)})."
-        )
+
+
+async def _require_inside(workspace: Workspace, changes: Sequence[FileChange], after: Overlay) -> None:
+    """Refuses where the server takes a created file for no member of a project."""
+    if any(change.kind == "Added" for change in changes):
+        outside = await outsiders(workspace, after)
+        if outside:
+            raise _incomplete(doubt_about(workspace, outside))
 
 
 def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Project, ...]:

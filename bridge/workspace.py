@@ -351,8 +351,14 @@ class Workspace:
                 await self.supervisor.doubt()
             session = await self.supervisor.session()
             session = await self._pay(session)
-            await session.synchronise(self.server_view(about))
+            await session.synchronise(self.server_view(about), visit=about is not None)
             return session
+
+    @property
+    def outsiders(self) -> Mapping[Path, str]:
+        """Created files that the server, as it was asked last, did not take for members of a project, and why not."""
+        session = self.supervisor.ready_session
+        return {} if session is None else session.outsiders
 
     def doubt_server(self) -> None:
         """A question was not answered in time.  The next one first finds out whether the server is deaf for good."""

@@ -57,6 +57,7 @@ from lsp_client.messages import (
 )
 from lsp_client.mirror import Mirror
 from lsp_client.process import STDERR_TAIL_BYTES
+from lsp_client.staged_tree import StagedTree, TreeLost
 from lsp_client.uris import path_to_uri
 
 INITIALIZE_TIMEOUT: Final = 120.0
@@ -83,6 +84,12 @@ WHOLE: Final = (None,)
 
 CLIENT_NAME: Final = "roslyn-bridge"
 
+LATER: Final = "a created file joins its project only once it is on disk"
+"""Why a created file is no member, where the server has only the disk to go by."""
+
+NO_MEMBER: Final = "the server has not taken it into any of its projects"
+"""Why a created file is no member, although the server finds it in its folder."""
+
 _NO_RUNTIME: Final = re.compile(
     r"You must install(?: or update)? \.NET|No \.NET SDKs were found|No instances of MSBuild", re.IGNORECASE
 )
@@ -97,6 +104,11 @@ class _Resolved(msgspec.Struct, frozen=True):
 class _FixAllRequest(msgspec.Struct, frozen=True):
     title: str
     data: msgspec.Raw
+
+
+def limits_of(dialect: Dialect, *, in_tree: bool) -> tuple[str, ...]:
+    """What a server of this kind cannot do, with or without a tree of its own to look at."""
+    return dialect.limits if in_tree or dialect.created_files_become_members else (*dialect.limits, LATER)
 
 
 class Session:
@@ -114,7 +126,10 @@ class Session:
         load_timeout: float,
         stderr_tail: Callable[[], str] = lambda: "",
         text_reader: Callable[[Path], str | None] = read_text,
+        tree: StagedTree | str | None = None,
     ) -> None:
+        """``tree`` is given where the server looks at a tree of its own in place of the disk, or the reason why it was
+        to have one and has none."""
         self.connection = connection
         self.watch = watch
         self.dialect = dialect
@@ -127,11 +142,19 @@ class Session:
         self.server_version: str | None = None
         self.broken = anyio.Event()
         """Set when the server can no longer be used although its process lives: what it sees is not known."""
-        self.limits: tuple[str, ...] = dialect.limits
+        self.tree_refused = tree if isinstance(tree, str) else None
+        """Why the server has no tree of its own to look at, where it was to have one."""
+        self._tree = tree if isinstance(tree, StagedTree) else None
+        self.limits: tuple[str, ...] = limits_of(dialect, in_tree=self._tree is not None)
+        if self.tree_refused is not None:
+            self.limits += (f"staged files are shown as texts only: {self.tree_refused}",)
+        self.outsiders: Mapping[Path, str] = {}
+        """Created documents of the present view that the server does not take for members of a project, and why."""
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail
         self._read_text = text_reader
         self._mirror = Mirror(dialect, self._send, text_reader, lambda path: dialect.knows(self, path))
+        self._untold: list[FileEvent] = []
         self._lock = anyio.Lock()
         self._loads_seen = 0
         self._probe: Path | None = None
@@ -193,7 +216,7 @@ class Session:
         self.server_version = self.watch.version or self.server_version
         if self.server_version is not None and "stand-in" in self.server_version:
             self.server_name = f"{self.dialect.display_name} (stand-in)"
-            self.limits = (*self.dialect.limits, "a stand-in, not Microsoft's server")
+            self.limits = (*self.limits, "a stand-in, not Microsoft's server")
 
     def _check_target_framework(self, environment: Mapping[str, str]) -> None:
         wanted = next((value for name, value in environment.items() if name.lower() == "targetframework"), "")
@@ -212,18 +235,57 @@ class Session:
     @property
     def load_report(self) -> LoadReport:
         """How the newest load went, and what this server cannot do."""
-        return LoadReport(self.watch.messages, self.limits)
+        return LoadReport(self.watch.messages, self.limits, self.tree_refused)
 
     # --- what the server sees ---------------------------------------------------------------------------
 
-    async def synchronise(self, view: DocumentView) -> None:
+    async def synchronise(self, view: DocumentView, *, visit: bool = False) -> None:
         """Make the server see exactly ``view`` on top of the disk; cheap when it does already.
 
-        Raises ServerGone, RequestTimedOut when the server takes nothing any more.
+        A ``visit`` is a view for one question, after which the server comes back: created files of the present view
+        may stay where they are, as files that hold nothing.
+
+        Raises ServerGone, RequestTimedOut when the server takes nothing any more, TreeLost when its tree cannot be
+        brought in step.
         """
         async with self._lock:
             await self._follow_loads()
+            await self._show(self._tree.visiting(view) if self._tree is not None and visit else view)
+
+    async def _show(self, view: DocumentView) -> None:
+        if self._tree is None:
             await self._mirror.show(view)
+            self.outsiders = (
+                {} if self.dialect.created_files_become_members else dict.fromkeys(view.created, LATER)
+            )
+            return
+        if not self._tree.is_that_of(view):
+            # What leaves the tree is closed before, and what comes into it is opened when it is a member.
+            await self._mirror.show(self._tree.common(view))
+            await self._restage(self._tree, view)
+        await self._make_members(self._tree)
+        await self._mirror.show(self._tree.remainder(view))
+
+    async def _restage(self, tree: StagedTree, view: DocumentView) -> None:
+        try:
+            events = await tree.show(view)
+        except TreeLost:
+            self.broken.set()
+            raise
+        self._untold += [event for event in events if event.path.suffix.lower() == ".cs"]
+        created = sorted(path for path in view.created if path.suffix.lower() == ".cs")
+        self.outsiders = {path: tree.refused.get(path, NO_MEMBER) for path in created}
+
+    async def _make_members(self, tree: StagedTree) -> None:
+        """Tell what came into the tree and left it, and see what the server makes of it; goes on where it was cut short."""
+        if self._untold:
+            # Whether all of it was taken in is asked file by file below.
+            await self._while_alive(lambda: self.dialect.files_changed(self, tuple(self._untold)))
+            self._untold.clear()
+            self._loads_seen = self.watch.ended
+        for path in sorted(self.outsiders.keys() & tree.created):
+            if await self.dialect.knows(self, path):
+                self.outsiders = {p: why for p, why in self.outsiders.items() if p != path}
 
     async def _follow_loads(self) -> None:
         """A load we did not expect: wait for its end, and do not believe in the texts it threw away."""
@@ -270,12 +332,28 @@ class Session:
             return True
         async with self._lock:
             await self._follow_loads()
+            if not await self._tree_is_fresh():
+                return False
             try:
                 known = await self._while_alive(lambda: self.dialect.files_changed(self, events))
             finally:
                 self._loads_seen = self.watch.ended
             await self._mirror.show(self._mirror.view)
             return known
+
+    async def _tree_is_fresh(self) -> bool:
+        """Where the server looks at a tree, that is one of the disk as it was: give it a new one."""
+        if self._tree is None:
+            return True
+        try:
+            await self._tree.renew()
+        except TreeLost:
+            return False
+        # What was staged in the old tree is on disk now or was dropped; the next `synchronise` stages what is not.
+        await self._mirror.show(self._tree.common(self._mirror.view))
+        self._untold.clear()
+        self.outsiders = {}
+        return True
 
     async def sees(self, path: Path) -> bool:
         """Whether the server has a document for this file."""

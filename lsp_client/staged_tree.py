@@ -73,7 +73,8 @@ class Enclosure:
     """A server that is about to be started in a view of its own: what to run, and what it gets."""
 
     command: tuple[str, ...]
-    handed: int
+    handed: socket.socket
+    """Inherited by the server; to be closed here once that has started, or its end would not be seen."""
     scratch: Scratch
     tree: StagedTree
 
@@ -82,8 +83,7 @@ class Enclosure:
 def enclosed(command: Sequence[str], root: Path, parent: Path) -> Iterator[Enclosure]:
     """The way to start ``command`` with a view over ``root``; its private directory is made in ``parent``.
 
-    The descriptor ``handed`` is closed at the end of the block, which must last as long as the server.  Raises
-    ``OSError``.
+    The block must last as long as the server.  Raises ``OSError``.
     """
     ours, theirs = socket.socketpair()
     with scratch_in(parent) as scratch, ours, theirs:
@@ -91,7 +91,7 @@ def enclosed(command: Sequence[str], root: Path, parent: Path) -> Iterator[Enclo
         number = str(theirs.fileno())
         helper = (sys.executable, "-I", "-S", str(_HELPER), number, str(root), str(scratch.path))
         tree = StagedTree(LineSocket(ours), root)
-        yield Enclosure((*helper, *command), theirs.fileno(), scratch, tree)
+        yield Enclosure((*helper, *command), theirs, scratch, tree)
 
 
 class StagedTree:
@@ -106,6 +106,7 @@ class StagedTree:
         """Files that are on disk, and not in the tree."""
         self.refused: Mapping[Path, str] = {}
         """Why what was asked for last could not be done, by path."""
+        self._asked: tuple[frozenset[Path], frozenset[Path]] = (frozenset(), frozenset())
 
     async def opened(self) -> str | None:
         """Wait for the helper's first word: why there is no view, ``None`` when it stands.
@@ -123,8 +124,6 @@ class StagedTree:
     async def show(self, view: DocumentView) -> tuple[FileEvent, ...]:
         """Make the tree that of ``view``; what the server has to be told of it.  Raises ``TreeLost``."""
         created = {path: view.texts[path] for path in view.created if path in view.texts}
-        if created.keys() == self.created and view.deleted == self.gone:
-            return ()
         outside = [path for path in (*created, *view.deleted) if not path.is_relative_to(self._root)]
         answer = await self._ask(
             {
@@ -135,6 +134,7 @@ class StagedTree:
             _Shown,
         )
         before, gone_before = self.created, self.gone
+        self._asked = (view.created, view.deleted)
         self.created = frozenset(self._root / name for name in answer.created)
         self.gone = frozenset(self._root / name for name in answer.gone)
         self.refused = {
@@ -155,6 +155,7 @@ class StagedTree:
             raise TreeLost(answer.error)
         self.created = self.gone = frozenset()
         self.refused = {}
+        self._asked = (frozenset(), frozenset())
 
     def visiting(self, view: DocumentView) -> DocumentView:
         """``view`` for one question: created files that it does not have stay in the tree, without text."""
@@ -162,6 +163,16 @@ class StagedTree:
         if view.deleted != self.gone or not spare:
             return view
         return replace(view, texts={**view.texts, **dict.fromkeys(spare, "")}, created=view.created | spare)
+
+    def is_that_of(self, view: DocumentView) -> bool:
+        """Whether ``view`` was asked for last, as far as it is a matter of the tree."""
+        return self._asked == (view.created, view.deleted)
+
+    def common(self, view: DocumentView) -> DocumentView:
+        """``view`` without what is not in this tree yet, and with nothing deleted: that is told when it is done."""
+        later = view.created - self.created
+        texts = {path: text for path, text in view.texts.items() if path not in later}
+        return DocumentView(texts, view.created - later)
 
     def remainder(self, view: DocumentView) -> DocumentView:
         """What of ``view`` is not said by the tree: deletions that it could not make."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
@@ -46,7 +46,8 @@ from lsp_client.failures import (
 from lsp_client.incoming import Incoming
 from lsp_client.loading import LoadWatch
 from lsp_client.process import ServerProcess, spawn
-from lsp_client.session import Session
+from lsp_client.session import Session, limits_of
+from lsp_client.staged_tree import StagedTree, TreeLost, enclosed
 
 RESTART_DELAYS: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each try to bring a dead server back.  The first is at once, because most deaths are one-off; the
@@ -115,9 +116,11 @@ class Supervisor:
         log_directory: Path | None = None,
         text_reader: Callable[[Path], str | None] = read_text,
         on_progress: Callable[[float | None, str], None] | None = None,
+        tree_directory: Path | None = None,
     ) -> None:
         """``environment`` is the whole environment of the process; ``text_reader`` gives the decoded text of a file
-        on disk without its byte order mark, ``None`` when it has none."""
+        on disk without its byte order mark, ``None`` when it has none.  With ``tree_directory``, a private directory,
+        the server gets a tree of its own to look at, where the system allows that."""
         self.launch = launch
         self.state: State = "starting"
         self.generation = 0
@@ -129,8 +132,11 @@ class Supervisor:
         self._waits = waits
         self._log_directory = log_directory or _default_log_directory()
         self._text_reader = text_reader
+        self._tree_directory = tree_directory
         self._session: Session | None = None
-        self._identity = ServerIdentity(launch.dialect.display_name, None, launch.dialect.limits, None)
+        self._identity = ServerIdentity(
+            launch.dialect.display_name, None, limits_of(launch.dialect, in_tree=False), None
+        )
         self._failure: LanguageServerError | None = None
         self._failures = 0
         self._running = False
@@ -318,13 +324,43 @@ class Supervisor:
             launch.command, target, log_directory=self._log_directory, client_process_id=os.getpid()
         )
         try:
-            async with spawn(command, cwd=target.root, env=environment) as process:
-                failure = await self._serve(process, target, environment, become_ready)
+            if self._tree_directory is None:
+                async with spawn(command, cwd=target.root, env=environment) as process:
+                    failure = await self._serve(process, target, environment, become_ready)
+            else:
+                failure = await self._live_in_tree(
+                    self._tree_directory, command, target, environment, become_ready
+                )
         except (OSError, TimeoutError) as error:
             raise _not_started(command, error) from error
         if failure is not None:
             raise failure
         return ready
+
+    async def _live_in_tree(
+        self,
+        directory: Path,
+        command: Sequence[str],
+        target: LoadTarget,
+        environment: Mapping[str, str],
+        on_ready: Callable[[Session], None],
+    ) -> LanguageServerError | None:
+        """One process with a tree of its own to look at, or without one where that was refused."""
+        with enclosed(command, target.root, directory) as enclosure:
+            async with spawn(
+                enclosure.command,
+                cwd=target.root,
+                env=environment,
+                handed=(enclosure.handed.fileno(),),
+                scratch=enclosure.scratch,
+            ) as process:
+                enclosure.handed.close()
+                try:
+                    refused = await enclosure.tree.opened()
+                except TreeLost as error:
+                    return LanguageServerFailed(str(error), process.stderr_tail())
+                tree = refused or enclosure.tree
+                return await self._serve(process, target, environment, on_ready, tree)
 
     async def _serve(
         self,
@@ -332,6 +368,7 @@ class Supervisor:
         target: LoadTarget,
         environment: Mapping[str, str],
         on_ready: Callable[[Session], None],
+        tree: StagedTree | str | None = None,
     ) -> LanguageServerError | None:
         """Talk to one process until its end.  The failure is a value, so that it leaves no group around it."""
         dialect = self.launch.dialect
@@ -355,6 +392,7 @@ class Supervisor:
             load_timeout=self._waits.load_timeout,
             stderr_tail=process.stderr_tail,
             text_reader=self._text_reader,
+            tree=tree,
         )
         failure: LanguageServerError | None = None
         async with anyio.create_task_group() as tasks:

@@ -33,6 +33,10 @@ OPTION_HELP: Mapping[str, tuple[str, str]] = {
         "SECONDS",
         "How long a call waits for another one on the same workspace; 0 answers WorkspaceBusy at once.",
     ),
+    "server_view": (
+        "text|overlay",
+        "Whether the server sees staged files as open documents alone, or also in its folder (Linux).",
+    ),
     "restore": ("auto|never", "Whether 'dotnet restore' may run before a load that needs it."),
     "external_changes": (
         "pick-up|report",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bridge import code_actions, fix_all
 from bridge.action_references import PreparedFixAll
+from bridge.membership import doubt_about
 from bridge.progress import relayed
 from bridge.projects import Document
 from bridge.resolution import resolve_document, resolve_range
@@ -102,16 +103,7 @@ def _action(action_id: str, action: ServerAction, location: wire.ActionLocation)
 
 def _notes(workspace: Workspace) -> tuple[str, ...]:
     """What this answer cannot know: a created file that its server does not take for a project member yet."""
-    if workspace.request.launch.dialect.created_files_become_members:
-        return ()
-    created = workspace.server_view().created
-    if not created:
-        return ()
-    names = ", ".join(sorted(workspace.relative(path) for path in created)[:5])
-    return (
-        f"The server does not see staged new files as members of their project before a commit ({names}); "
-        "actions and diagnostics that depend on them are not reliable.",
-    )
+    return tuple(filter(None, [doubt_about(workspace, workspace.outsiders)]))
 
 
 async def prepare_fix_all(

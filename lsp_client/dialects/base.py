@@ -67,10 +67,14 @@ class LoadMessage:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """How a load went, in the server's words, and what this server can never do (``limits``, short phrases)."""
+    """How a load went, in the server's words, and what this server can never do (``limits``, short phrases).
+
+    ``tree_refused`` says why it has no tree of its own to look at, where it was to have one.
+    """
 
     messages: tuple[LoadMessage, ...]
     limits: tuple[str, ...]
+    tree_refused: str | None = None
 
     @property
     def errors(self) -> tuple[LoadMessage, ...]:
@@ -305,7 +309,10 @@ class Dialect(Protocol):
 
     @property
     def created_files_become_members(self) -> bool:
-        """Whether an opened document that is not on disk is compiled with its project."""
+        """Whether an opened document that is not on disk is compiled with its project.
+
+        What holds for one running server is asked of its session: see ``Session.outsiders``.
+        """
 
     @property
     def supports_target_framework(self) -> bool:

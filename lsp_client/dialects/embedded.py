@@ -24,6 +24,7 @@ class EmbeddedDialect(RoslynDialect):
     limits: tuple[str, ...] = ("syntax only",)
     syntax_only: bool = True
     has_diagnostics: bool = False
+    created_files_become_members: bool = True  # no answer of it depends on another file
     has_formatting: bool = False
     supports_target_framework: bool = True
     diagnostics_need_open_document: bool = False

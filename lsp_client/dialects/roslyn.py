@@ -133,7 +133,7 @@ class RoslynDialect:
 
     name: str = "roslyn"
     display_name: str = "Roslyn language server"
-    limits: tuple[str, ...] = ("a created file joins its project only once it is on disk",)
+    limits: tuple[str, ...] = ()
     syntax_only: bool = False
     has_diagnostics: bool = True
     has_formatting: bool = True

@@ -12,7 +12,7 @@ from schemas.wire import Page
 from tests.bridge.agent import PEAR as PEAR_TEXT
 from tests.bridge.agent import Scene, opened
 from tests.bridge.played_compiler import compiled
-from tests.bridge.played_server import Offer, insert, rename
+from tests.bridge.played_server import Offer, create, insert, rename
 from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import replaced, stage_texts
 
@@ -147,6 +147,25 @@ async def test_a_created_file_that_the_server_takes_for_no_member_makes_the_answ
         assert data.diagnostics_change is None
         assert data.diagnostics_unavailable is not None
         assert "Core/Nut.cs" in data.diagnostics_unavailable
+
+
+@keeps("actions.created")
+async def test_the_stage_that_creates_such_a_file_says_so_and_every_listing_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compiled(tmp_path, monkeypatch) as (made, _):
+        agent = made.agent
+        assert (await agent.listing(APPLE)).notes is None
+        await agent.start()
+        new = made.file("Core/Nut.cs")
+        made.server.offers = [Offer("Create", lambda _path, _text: create(new, "class Nut { }\n"))]
+        staged = await agent.stage_first(APPLE)
+        assert staged.summary is not None
+        assert "does not see Core/Nut.cs as part of a project" in staged.summary
+        (note,) = (await agent.listing(PEAR)).notes or ()
+        assert note in staged.summary
+        await agent.undo()
+        assert (await agent.listing(PEAR)).notes is None
 
 
 async def test_the_errors_of_a_deleted_or_moved_file_go_with_it(
