@@ -9,9 +9,9 @@ from pathlib import Path
 import platformdirs
 
 from bridge.errors import BridgeError
+from transactions.private_directory import is_only_readable_by_others, refusal, trouble_with
 
 PRIVATE_DIRECTORY = 0o700
-WRITABLE_BY_OTHERS = 0o022
 OUR_NAME = "roslyn-bridge"
 
 
@@ -50,19 +50,15 @@ def _make_private(path: Path) -> None:
     try:
         path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         status = path.lstat()
-        if stat.S_ISLNK(status.st_mode) or not stat.S_ISDIR(status.st_mode):
-            raise BridgeError("WorkspaceLoadFailed", f"The state directory {path} is a link or no directory.")
-        if status.st_uid != os.geteuid():
-            raise BridgeError("WorkspaceLoadFailed", f"The state directory {path} belongs to another user.")
-        if status.st_mode & WRITABLE_BY_OTHERS:
-            raise BridgeError(
-                "WorkspaceLoadFailed",
-                f"The state directory {path} can be written by other users, so what is in it may be theirs. "
-                f"Look at it, then: chmod 700 {path}",
-            )
+        trouble = trouble_with(path, status)
+        is_ours_to_close = trouble is not None and is_only_readable_by_others(status)
+        if trouble is not None and not is_ours_to_close:
+            raise _unusable(path, trouble)
         if stat.S_IMODE(status.st_mode) != PRIVATE_DIRECTORY:
             path.chmod(PRIVATE_DIRECTORY)
     except OSError as error:
-        raise BridgeError(
-            "WorkspaceLoadFailed", f"The state directory {path} cannot be used: {error}"
-        ) from error
+        raise _unusable(path, refusal(path, error)) from error
+
+
+def _unusable(path: Path, reason: str) -> BridgeError:
+    return BridgeError("WorkspaceLoadFailed", f"The state directory {path} {reason}")

@@ -6,13 +6,13 @@ copy out what the workspace holds, and give the rest up.  All that is said here 
 
 from __future__ import annotations
 
-import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.recover_command import RecoverCommand
 from bridge.state_directory import given_for
 from transactions.marker import Marker
+from transactions.private_directory import user_name
 from transactions.recovery import RecoveryItem
 
 RECORD_ELSEWHERE = "RecoveryRecordElsewhere"
@@ -84,11 +84,3 @@ class Stranger:
         return RecoveryItem(
             self.commit_id, self.root, self.loaded_path, None, RECORD_ELSEWHERE, self.message, ()
         )
-
-
-def user_name(number: int) -> str:
-    """The name of a user; the number where the system knows none, as for users of a container."""
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)

@@ -26,6 +26,7 @@ from typing import TypeVar
 
 from transactions.errors import CommitUnrecordable, RecoveryRefused
 from transactions.places import Directory, Places
+from transactions.private_directory import OTHERS, refusal, trouble_with
 from transactions.record import Corrupt, Manifest, Owner, StateRecord, Torn, Unusable, WorkshopRecord, decode
 from transactions.system import System
 
@@ -33,7 +34,6 @@ RECOVERY: Directory = ("recovery",)
 TRASH: Directory = ("trash",)
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
-OTHERS = 0o077
 
 OWNER_MAX_BYTES = 1 << 20
 MANIFEST_MAX_BYTES = 16 << 20
@@ -309,7 +309,7 @@ def made_records(state_directory: Path, system: System) -> Iterator[Records]:
         _make_state_directory(state_directory, system)
         places = Places(system, state_directory)
     except OSError as error:
-        raise _unrecordable(state_directory, _reason(state_directory, error)) from error
+        raise _unrecordable(state_directory, refusal(state_directory, error)) from error
     with places:
         yield _checked(places)
 
@@ -323,7 +323,7 @@ def existing_records(state_directory: Path, system: System) -> Iterator[Records 
         yield None
         return
     except OSError as error:
-        raise _unrecordable(state_directory, _reason(state_directory, error)) from error
+        raise _unrecordable(state_directory, refusal(state_directory, error)) from error
     with places:
         yield _checked(places)
 
@@ -345,7 +345,7 @@ def _checked(places: Places) -> Records:
     try:
         status = places.system.fstat(places.descriptor(()))
     except OSError as error:
-        raise _unrecordable(places.root, _reason(places.root, error)) from error
+        raise _unrecordable(places.root, refusal(places.root, error)) from error
     _require_private(status, places.root)
     return Records(places)
 
@@ -370,20 +370,13 @@ def _make_state_directory(path: Path, system: System) -> None:
 
 
 def _require_private(status: os.stat_result, path: Path) -> None:
-    if status.st_uid != os.geteuid():
-        raise _unrecordable(path, "belongs to another user")
-    if status.st_mode & OTHERS:
-        raise _unrecordable(path, f"is open to others (mode {stat.S_IMODE(status.st_mode):04o}, wanted 0700)")
-
-
-def _reason(path: Path, error: OSError) -> str:
-    if os.path.islink(path):  # noqa: PTH114  # tells of no link where the path itself is impossible
-        return "is a link, which is not followed"
-    return f"cannot be used: {error.strerror or error}"
+    trouble = trouble_with(path, status)
+    if trouble is not None:
+        raise _unrecordable(path, trouble)
 
 
 def _unrecordable(path: Path, reason: str) -> CommitUnrecordable:
-    return CommitUnrecordable(f"The state directory {path} {reason}. Nothing was written.", [path])
+    return CommitUnrecordable(f"The state directory {path} {reason} Nothing was written.", [path])
 
 
 def is_commit_id(name: str) -> bool:

@@ -130,7 +130,11 @@ class Desk:
             left = resolve(
                 self._state, item.commit_id, named, cast("Choice", choice), root=self._root, wait=LOCK_WAIT
             )
-            if left is None:
+            if left is not None and not left.is_blocking:
+                self._say(f"Done; the commit {item.commit_id} is over. {left.message}", "green")
+                for path in left.paths:
+                    self._say(f"    {shown(path)}")
+            elif left is None:
                 self._say(f"Done; nothing is left of commit {item.commit_id}.", "green")
             else:
                 self._say("Done for these files. Still to be decided:")
@@ -174,12 +178,16 @@ class Desk:
             if isinstance(found, Stranger):
                 line = self._line("discard", found.commit_id[:SHORT_ID], "--marker")
                 raise Refused(f"Its record is not here; there is only its marker. To take that away: {line}")
-            is_tidied = discard(self._state, found.commit_id, root=self._root, wait=LOCK_WAIT)
+            discarded = discard(self._state, found.commit_id, root=self._root, wait=LOCK_WAIT)
             self._say(
                 f"Commit {found.commit_id} is forgotten. The files of the workspace were not touched.",
                 "green",
             )
-            if not is_tidied:
+            if discarded.left:
+                self._say("This is still there, because it is not ours or could not be removed:")
+                for path in discarded.left:
+                    self._say(f"    {shown(path)}")
+            if not discarded.has_workspace:
                 line = self._command.line("discard", found.commit_id, "--marker", "--root", "PATH")
                 self._say(
                     "Its workspace was not found. If it was moved, its marker still keeps bridges out of it:"

@@ -357,29 +357,49 @@ async def test_the_start_waits_for_no_recovery(tmp_path: Path, monkeypatch: pyte
 
 
 @keeps("recovery.state-directory")
-@pytest.mark.parametrize("wrong", ["a link", "open to others", "a file"])
+@pytest.mark.parametrize(
+    ("wrong", "advice"),
+    [
+        ("a link", "Put a directory in its place"),
+        ("a dangling link", "Put a directory in its place"),
+        ("open to others", "chmod 700"),
+        ("a file", "Move it away"),
+        ("below a file", "is no directory"),
+    ],
+)
 async def test_a_state_directory_that_cannot_be_trusted_is_told_and_nothing_is_written(
-    tmp_path: Path, wrong: str
+    tmp_path: Path, wrong: str, advice: str
 ) -> None:
     state = tmp_path / "state"
-    state.mkdir()
     ours = state / "roslyn-bridge"
-    if wrong == "a link":
-        (tmp_path / "target").mkdir()
-        ours.symlink_to(tmp_path / "target")
-    elif wrong == "a file":
-        ours.write_text("no directory")
+    if wrong == "below a file":
+        state.write_text("no directory")
     else:
-        ours.mkdir()
-        ours.chmod(0o777)
+        state.mkdir()
+    match wrong:
+        case "a link":
+            (tmp_path / "target").mkdir()
+            ours.symlink_to(tmp_path / "target")
+        case "a dangling link":
+            ours.symlink_to(tmp_path / "nowhere")
+        case "a file":
+            ours.write_text("no directory")
+        case "open to others":
+            ours.mkdir()
+            ours.chmod(0o777)
     async with scene(tmp_path) as made:
         before = picture(made.root)
         refusal = await made.agent.refused("workspace-open", path=str(made.solution))
         assert refusal.code == "WorkspaceLoadFailed"
         assert str(ours) in refusal.message
+        assert advice in refusal.message
         status = await made.agent.ask(ServerStatusData, "server-status", detail="Full")
         assert status.startup_warnings is not None
-        assert [w.code for w in status.startup_warnings] == ["StateDirectoryUnusable"]
+        told = {w.code: w.message for w in status.startup_warnings}
+        if (
+            wrong != "below a file"
+        ):  # where there is none yet, that there can be none is found when it is needed
+            assert advice in told["StateDirectoryUnusable"]
         assert picture(made.root) == before
 
 
