@@ -97,7 +97,11 @@ class Records:
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def create(self, commit_id: str) -> None:
-        """Makes an empty record and puts it on the disk. Raises OSError."""
+        """Makes an empty record and puts it on the disk. Raises OSError.
+
+        The trash is made first: where the disk has no room for one more folder, a record must not stay for want of it.
+        """
+        self._make_folder(TRASH)
         self._make_folder(RECOVERY)
         self._places.sync(())  # also when it was there: who made it may have died before this
         self._make_folder((*RECOVERY, commit_id))
@@ -162,9 +166,10 @@ class Records:
 
     def _make_folder(self, folder: Directory) -> None:
         parent = self._places.descriptor(folder[:-1])
-        with suppress(FileExistsError):
-            self._places.system.make_directory(folder[-1], parent, PRIVATE_DIRECTORY)
-            self._places.sync(folder[:-1])
+        if self._places.inode(folder[:-1], folder[-1]) is None:
+            with suppress(FileExistsError):
+                self._places.system.make_directory(folder[-1], parent, PRIVATE_DIRECTORY)
+                self._places.sync(folder[:-1])
         _require_private(
             self._places.system.fstat(self._places.descriptor(folder)), self._places.path(folder)
         )

@@ -439,7 +439,7 @@ class _Recovery:
         }
         if not rewritten:
             return self._tidy(places, record)
-        kept = tidy_root(places, record, keep=tuple(rewritten))
+        kept = tidy_root(places, record, (*rewritten, *_kept_so_far(record)))
         return item_from(say(self._records, record, StateRecord("Committed", _ORIGINAL_KEPT, kept)))
 
     def _tidy(self, places: Places, record: Record) -> RecoveryItem | None:
@@ -466,12 +466,23 @@ def say(records: Records, record: Record, state: StateRecord) -> Record:
 def end(
     records: Records, places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()
 ) -> RecoveryItem | None:
-    """Ends a record that is over; the item of one that stays, because files are kept. Raises OSError."""
-    left = tidy_root(places, record, keep)
+    """Ends a record that is over; the item of one that stays, because files are kept. Raises OSError.
+
+    What it has kept so far it goes on keeping.
+    """
+    left = tidy_root(places, record, (*keep, *_kept_so_far(record)))
     if left and record.state is not None and record.state.state in _IS_OVER:
         return item_from(say(records, record, StateRecord(record.state.state, LEFT_IN_WORKSHOP, left)))
     records.remove(record.commit_id)
     return None
+
+
+def _kept_so_far(record: Record) -> Iterator[tuple[Directory, str]]:
+    """What a record that is over says that it keeps."""
+    if record.state is not None and record.state.state in _IS_OVER:
+        for path in record.state.paths:
+            parts = Path(path).parts
+            yield parts[:-1], parts[-1]
 
 
 def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, str]] = ()) -> tuple[str, ...]:
@@ -485,8 +496,8 @@ def tidy_root(places: Places, record: Record, keep: Sequence[tuple[Directory, st
     left = []
     for workshop in reachable:
         kept = {name for directory, name in keep if directory == workshop}
-        others = remove_workshop(places, workshop, kept)
-        left += [os.path.join(*workshop, name) for name in (*kept, *others)]  # noqa: PTH118  # text
+        staying = remove_workshop(places, workshop, kept)
+        left += [os.path.join(*workshop, name) for name in staying]  # noqa: PTH118  # text
     drop_folders(places, HOME)
     remove_marker(places, record.commit_id)
     sync_nearest(places, {PENDING, HOME, *(workshop[:-1] for workshop in reachable)})

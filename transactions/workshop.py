@@ -202,7 +202,7 @@ class Workshops:
         sync_directories(self._places, {*self.all, *parents})
 
     def remove(self, keep: Collection[tuple[Directory, str]] = ()) -> tuple[Directory, ...]:
-        """Removes all of it but the entries to keep, and gives the workshops with something in them that is not ours.
+        """Removes all of it but the entries to keep, and gives the workshops with something in them that stays.
 
         What is gone already is fine. Raises OSError for what the system refuses to remove.
         """
@@ -234,22 +234,22 @@ def main_workshop(commit_id: str) -> Directory:
 def remove_workshop(places: Places, workshop: Directory, kept: Collection[str] = ()) -> tuple[str, ...]:
     """Removes a workshop with all of ours in it, but for the names to keep. One that is gone is fine. Raises OSError.
 
-    Gives the names of what is in it and cannot be ours: a directory, link or pipe under the name of a file is what a
-    stranger had put in the place of a target, and no file has a name that we do not give.
+    Gives the names of what stays: those to keep, and what cannot be ours. That is a directory, link or pipe under the name
+    of a file, which a stranger had put in the place of a target, and all under names that we do not give.
     """
     try:
         descriptor = places.descriptor(workshop)
     except FileNotFoundError:
         return ()
-    names = [name for name in places.system.names(descriptor) if name not in kept and name != HIDING]
-    left = tuple(sorted(name for name in names if not _remove_ours(places, workshop, name)))
-    if not kept and not left:
+    names = sorted(name for name in places.system.names(descriptor) if name != HIDING)
+    staying = tuple(name for name in names if name in kept or not _remove_ours(places, workshop, name))
+    if not staying:
         with suppress(FileNotFoundError):
             places.system.remove(HIDING, places.descriptor(workshop))
         with suppress(FileNotFoundError):
             places.system.remove_directory(workshop[-1], places.descriptor(workshop[:-1]))
         places.forget(workshop)
-    return left
+    return staying
 
 
 def _remove_ours(places: Places, workshop: Directory, name: str) -> bool:
