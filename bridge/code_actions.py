@@ -21,12 +21,13 @@ from bridge.projects import Document
 from bridge.questions import ask, not_seen
 from bridge.resolution import project_meant
 from bridge.server_edits import range_to_server, workspace_edit_from_server
-from bridge.staging import Staged, stage_edit
+from bridge.staging import Staged, plan_edit, stage_planned
+from bridge.whole_edits import require_whole
 from bridge.workspace import Workspace
 from lsp_client import messages
 from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
 from lsp_client.errors import CONTENT_MODIFIED, ResponseError
-from lsp_client.failures import DocumentNotSeen
+from lsp_client.failures import CommandRefused, DocumentNotSeen
 from lsp_client.session import Session
 from transactions import edits
 from transactions.errors import EditRefused
@@ -172,14 +173,15 @@ async def stage(workspace: Workspace, reference: ActionReference, line_endings: 
         return await resolved(session, action)
 
     action, edit = await found_again(workspace, reference, resolve)
-    return await stage_edit(
+    origin = reference.document
+    planned = await plan_edit(workspace, edit, origin=origin, line_endings=line_endings)
+    require_whole(action.title, workspace.load.links.physical(origin), workspace.overlay, planned)
+    return await stage_planned(
         workspace,
-        edit,
+        planned,
         tool="stage-code-action",
         description=" > ".join(action.title_path),
         name=action.title,
-        origin=reference.document,
-        line_endings=line_endings,
     )
 
 
@@ -205,7 +207,16 @@ async def found_again(
             action = exactly_one(reference, found.listing)
             return action, await use(session, action, found)
 
-    return await ask(workspace, question)
+    try:
+        return await ask(workspace, question)
+    except ResponseError as error:
+        if error.code != CONTENT_MODIFIED:
+            raise
+        name = " > ".join(reference.title_path)
+        raise BridgeError(
+            "ActionUnavailable",
+            f"The server lists {name!r} and then says that the text has moved, twice, though nobody moved it.",
+        ) from error
 
 
 def exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAction:
@@ -231,9 +242,11 @@ async def resolved(session: Session, action: ServerAction) -> edits.WorkspaceEdi
         raise BridgeError(
             "ActionUnavailable", f"The server cannot carry out {action.title!r}: {error.message}"
         ) from error
+    except CommandRefused as error:
+        raise EditRefused(f"{action.title!r} is more than an edit: {error}") from error
     if told is None:
         raise BridgeError("ActionUnavailable", f"The server gives no edit for {action.title!r}.")
-    edit = workspace_edit_from_server(told)
+    edit = workspace_edit_from_server(told, session.document_versions)
     if not edit.operations:
         raise EditRefused(
             f"The server's edit for {action.title!r} is empty: it needs a change that LSP cannot carry."

@@ -74,21 +74,6 @@ async def stage_planned(
     return Staged(staged=True, summary=f"{name}: {extent(before, planned)}{f'. {doubt}' if doubt else ''}")
 
 
-async def stage_edit(
-    workspace: Workspace,
-    edit: edits.WorkspaceEdit,
-    *,
-    tool: str,
-    description: str,
-    name: str,
-    origin: Path | None,
-    line_endings: LineEndingPolicy,
-) -> Staged:
-    """Plan an edit on the current revision and stage it; see ``plan_edit`` and ``stage_planned``."""
-    planned = await plan_edit(workspace, edit, origin=origin, line_endings=line_endings)
-    return await stage_planned(workspace, planned, tool=tool, description=description, name=name)
-
-
 def _policy(workspace: Workspace, origin: Path | None, line_endings: LineEndingPolicy) -> edits.EditPolicy:
     def is_generated(path: Path) -> bool:
         known = workspace.structure.documents_at(path)

@@ -10,6 +10,7 @@ The tree (``errors.py`` holds the failures of single messages and channels)::
     ├── WorkspaceLoadTimedOut                the load neither ended nor failed within its bound
     ├── MsBuildPropertiesRejected            the server cannot honour the properties it was asked for
     ├── NotificationRefused                  our own mistake: a notification this server may not survive
+    ├── CommandRefused                       an action would do more than its edit says, or what is not known
     ├── DocumentNotSeen                      the server has no document for a file, so its "none" means nothing
     └── NotSupported                         the server has no such feature; asking it would give a false "none"
 """
@@ -107,6 +108,17 @@ class NotSupported(LanguageServerError):
         self.feature = feature
         self.server = server
         super().__init__(f"{server} does not offer {feature}.")
+
+
+class CommandRefused(LanguageServerError):
+    """An action would run ``command``, and all that this does is not in the edit that came of it, or not known."""
+
+    def __init__(self, command: str, server: str) -> None:
+        self.command = command
+        self.server = server
+        super().__init__(
+            f"{server} would run the command '{command[:200]}', and what that does cannot be staged."
+        )
 
 
 class DocumentNotSeen(LanguageServerError):

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from lsp_client.dialects.base import Dialect, LoadTarget
+from lsp_client.edit_intake import EditIntake
 from lsp_client.errors import INVALID_PARAMS, ProtocolViolation, ResponseError
 from lsp_client.loading import LoadWatch
 from lsp_client.messages import (
@@ -50,6 +51,7 @@ class Incoming:
         self._dialect = dialect
         self._target = target
         self._watch = watch
+        self.edits = EditIntake()
 
     async def answer(self, method: str, params: msgspec.Raw) -> object:
         """The result of a request of the server."""
@@ -60,7 +62,7 @@ class Incoming:
             case "workspace/workspaceFolders":
                 return [{"uri": path_to_uri(self._target.root), "name": self._target.root.name}]
             case "workspace/applyEdit":
-                return {"applied": False, "failureReason": "This client applies no edits on request."}
+                return self.edits.answer(params)
             case "client/registerCapability":
                 self._watch.diagnostic_sources |= _diagnostic_sources(params)
                 return None

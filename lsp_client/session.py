@@ -33,8 +33,10 @@ from lsp_client.dialects.base import (
 )
 from lsp_client.disk import has_byte_order_mark, read_text, some_source_file
 from lsp_client.documents import Notification
+from lsp_client.edit_intake import EditIntake
 from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError, ServerGone
 from lsp_client.failures import (
+    CommandRefused,
     DocumentNotSeen,
     DotnetSdkNotFound,
     LanguageServerFailed,
@@ -45,6 +47,7 @@ from lsp_client.failures import (
 )
 from lsp_client.loading import LoadWatch
 from lsp_client.messages import (
+    Command,
     Diagnostic,
     DiagnosticReport,
     FormattingOptions,
@@ -99,6 +102,7 @@ _Result = TypeVar("_Result")
 
 class _Resolved(msgspec.Struct, frozen=True):
     edit: WorkspaceEdit | None = None
+    command: Command | None = None
 
 
 class _FixAllRequest(msgspec.Struct, frozen=True):
@@ -127,6 +131,7 @@ class Session:
         stderr_tail: Callable[[], str] = lambda: "",
         text_reader: Callable[[Path], str | None] = read_text,
         tree: StagedTree | str | None = None,
+        edits: EditIntake | None = None,
     ) -> None:
         """``tree`` is given where the server looks at a tree of its own in place of the disk, or the reason why it was
         to have one and has none."""
@@ -153,6 +158,8 @@ class Session:
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail
         self._read_text = text_reader
+        self._edits = edits or EditIntake()
+        self._command_turn = anyio.Lock()
         self._mirror = Mirror(dialect, self._send, text_reader, lambda path: dialect.knows(self, path))
         self._untold: list[FileEvent] = []
         self._lock = anyio.Lock()
@@ -463,10 +470,25 @@ class Session:
     async def resolve(self, action: ServerAction) -> WorkspaceEdit | None:
         """The edit of an action, ``None`` when the server gives none.
 
-        Raises ResponseError, -32801 among them when the text has changed since the listing.
+        Raises ResponseError, -32801 among them when the text has changed since the listing, and CommandRefused.
         """
-        raw = await self.ask("codeAction/resolve", action.payload)
-        return decode(raw, _Resolved).edit
+        return await self._edit_of(await self.ask("codeAction/resolve", action.payload))
+
+    async def _edit_of(self, raw: msgspec.Raw) -> WorkspaceEdit | None:
+        """The edit of a resolved action, be it that a command has to bring it."""
+        told = decode_optional(raw, _Resolved)
+        if told is None or told.command is None:
+            return None if told is None else told.edit
+        if told.edit is not None or told.command.command not in self.dialect.edit_commands:
+            raise CommandRefused(told.command.command, self.server_name)
+        params = {"command": told.command.command, "arguments": told.command.arguments or []}
+        async with self._command_turn:
+            refused = self._edits.refused
+            with self._edits.open() as taken:
+                await self.ask("workspace/executeCommand", params)
+            if self._edits.refused != refused:
+                raise CommandRefused(told.command.command, self.server_name)
+        return taken[0] if taken else None
 
     async def resolve_fix_all(self, action: ServerAction, scope: str) -> WorkspaceEdit | None:
         """The edit of an action for every occurrence in ``scope``, which must be one of its ``fix_all_scopes``.

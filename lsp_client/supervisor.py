@@ -393,6 +393,7 @@ class Supervisor:
             stderr_tail=process.stderr_tail,
             text_reader=self._text_reader,
             tree=tree,
+            edits=incoming.edits,
         )
         failure: LanguageServerError | None = None
         async with anyio.create_task_group() as tasks:

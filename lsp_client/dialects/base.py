@@ -296,6 +296,10 @@ class Dialect(Protocol):
         """Whether the server formats documents."""
 
     @property
+    def edit_commands(self) -> frozenset[str]:
+        """The server's commands that do nothing but bring an edit by ``workspace/applyEdit``; all others are never run."""
+
+    @property
     def compiler_sources(self) -> tuple[str, ...]:
         """The kinds of diagnostics that together are the compiler's own; empty where they cannot be told apart."""
 

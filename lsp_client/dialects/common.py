@@ -12,12 +12,14 @@ import msgspec
 from lsp_client.dialects.base import FileEvent, Heard, LoadTarget, Port, Severity
 from lsp_client.errors import METHOD_NOT_FOUND, ProtocolViolation, ResponseError
 from lsp_client.messages import (
+    CodeAction,
     Diagnostic,
     ProgressParams,
     Range,
     WorkDoneProgress,
     decode,
     decode_optional,
+    decode_plain,
 )
 from lsp_client.texts import scrub
 from lsp_client.uris import path_to_uri
@@ -40,6 +42,12 @@ _ABOUT_THE_RULE: Final = re.compile(
     r"^(?:Suppress or configure issues$|(?:Suppress|Configure) [A-Za-z]+\d+\b|Configure severity )"
 )
 """Titles of what silences a diagnostic or sets its severity, and of the group that holds them."""
+
+_BEYOND_SOURCE: Final = re.compile(
+    r"(?:.* - )?(?:Install package '|Find and install latest version|Use local version '|Install version '"
+    r"|Install with package manager|Add (?:project |assembly )?reference to ')"
+)
+"""Titles of what installs a package or changes a project: an edit of sources could be but half of it."""
 
 TITLE_TAKEN: Final = "another action of the same title comes first"
 """Why an action cannot be used that the server would not tell from the one before it."""
@@ -88,6 +96,29 @@ def hull(diagnostics: Sequence[Diagnostic]) -> Range:
 def suppresses_or_configures(title_path: Sequence[str]) -> bool:
     """Whether an action silences a diagnostic or sets its severity; it mends nothing, so it is never made for a scope."""
     return any(_ABOUT_THE_RULE.match(title) for title in title_path)
+
+
+def command_of(action: CodeAction) -> str | None:
+    """The name of the command that a list entry runs, be it an action with a command or a command alone."""
+    if action.command is None:
+        return None
+    match decode_plain(action.command):
+        case str() as name:
+            return name
+        case {"command": str() as name}:
+            return name
+        case _:
+            return ""
+
+
+def unusable(action: CodeAction, edit_commands: frozenset[str]) -> str | None:
+    """Why an action cannot be tried, by its list entry alone; ``None`` when it can."""
+    if action.disabled is not None:
+        return action.disabled.reason or "disabled"
+    command = command_of(action)
+    if command is not None and command not in edit_commands:
+        return "command"
+    return "project change" if _BEYOND_SOURCE.match(action.title) else None
 
 
 def id_and_message_of(diagnostics: Iterable[Diagnostic]) -> tuple[tuple[str, str], ...]:

@@ -103,6 +103,7 @@ class CsharpLsDialect:
     syntax_only: bool = False
     has_diagnostics: bool = True
     has_formatting: bool = True
+    edit_commands: frozenset[str] = frozenset()
     compiler_sources: tuple[str, ...] = ()
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS
     has_fix_all: bool = False
@@ -201,7 +202,7 @@ class CsharpLsDialect:
         comparison: frozenset[str] | None = frozenset()
         if near:
             comparison = await _comparison(port, path, place, near)
-        return classify(offers, place, near, comparison)
+        return classify(offers, place, near, comparison, self.edit_commands)
 
     # --- files ------------------------------------------------------------------------------------------
 

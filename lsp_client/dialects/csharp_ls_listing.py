@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from lsp_client.dialects.base import ActionListing, ServerAction
-from lsp_client.dialects.common import TITLE_TAKEN, id_and_message_of
+from lsp_client.dialects.common import TITLE_TAKEN, id_and_message_of, unusable
 from lsp_client.messages import CodeAction, Diagnostic, Range
 
 REMOVE_USINGS: Final = "Remove unnecessary usings"
@@ -45,12 +45,16 @@ class Offer:
 
 
 def classify(
-    offers: Sequence[Offer], place: Range, near: Sequence[Diagnostic], comparison: frozenset[str] | None
+    offers: Sequence[Offer],
+    place: Range,
+    near: Sequence[Diagnostic],
+    comparison: frozenset[str] | None,
+    edit_commands: frozenset[str] = frozenset(),
 ) -> ActionListing:
     """The listing of these offers: kinds by the rule at the top, diagnostics where there is only one they can be of.
 
     ``near`` are the diagnostics that touch the place; ``comparison`` the titles of the second list, empty when there
-    was no diagnostic to ask about, ``None`` when the second question failed.
+    was no diagnostic to ask about, ``None`` when the second question failed.  ``edit_commands`` are the dialect's.
     """
     border = _border(offers, comparison if near else frozenset())
     ids = {item.id for item in near}
@@ -64,10 +68,11 @@ def classify(
             offer, place, is_fix=index >= border or offer.is_marked_fix, only=only, near=near
         )
         action = replace(action, ambiguous=titles.count(title) > 1)
-        if title in titles[:index]:
-            omitted.append(replace(action, needs=TITLE_TAKEN))
-        else:
+        reason = TITLE_TAKEN if title in titles[:index] else unusable(offer.action, edit_commands)
+        if reason is None:
             actions.append(action)
+        else:
+            omitted.append(replace(action, needs=reason))
     return ActionListing(
         tuple(actions),
         tuple(omitted),

@@ -137,6 +137,7 @@ class RoslynDialect:
     syntax_only: bool = False
     has_diagnostics: bool = True
     has_formatting: bool = True
+    edit_commands: frozenset[str] = frozenset()
     compiler_sources: tuple[str, ...] = ("syntax", "DocumentCompilerSemantic")
     has_fix_all: bool = True
     notifications: frozenset[str] = DOCUMENT_NOTIFICATIONS | {
@@ -292,7 +293,8 @@ class RoslynDialect:
                 "context": {"diagnostics": lsp_diagnostics(context)},
             },
         )
-        return read_listing(raw, place, context if diagnostics is not None else None)
+        known = context if diagnostics is not None else None
+        return read_listing(raw, place, known, self.edit_commands)
 
     # --- files ------------------------------------------------------------------------------------------
 

@@ -15,8 +15,14 @@ from typing import Final
 import msgspec
 
 from lsp_client.dialects.base import FIX_ALL_SCOPES, ActionKind, ActionListing, ServerAction
-from lsp_client.dialects.common import TITLE_TAKEN, id_and_message_of, suppresses_or_configures
-from lsp_client.messages import CodeAction, Diagnostic, Range, decode, decode_optional, decode_plain
+from lsp_client.dialects.common import (
+    TITLE_TAKEN,
+    command_of,
+    id_and_message_of,
+    suppresses_or_configures,
+    unusable,
+)
+from lsp_client.messages import CodeAction, Diagnostic, Range, decode, decode_optional
 
 _DIAGNOSTIC_IN_TITLE: Final = re.compile(r"^(?:Suppress|Configure) (?P<id>[A-Za-z]+\d+)\b")
 
@@ -54,8 +60,16 @@ class _Entry:
         return self.command == _FIX_ALL
 
 
-def read_listing(raw: msgspec.Raw, place: Range, context: Sequence[Diagnostic] | None) -> ActionListing:
-    """A list of actions as leaves.  ``context`` are the diagnostics that were sent along, ``None`` if unknown."""
+def read_listing(
+    raw: msgspec.Raw,
+    place: Range,
+    context: Sequence[Diagnostic] | None,
+    edit_commands: frozenset[str] = frozenset(),
+) -> ActionListing:
+    """A list of actions as leaves.  ``context`` are the diagnostics that were sent along, ``None`` if unknown.
+
+    ``edit_commands`` are those of the dialect.
+    """
     entries = list(_leaves(decode_optional(raw, list[msgspec.Raw]) or (), None))
     twins = {_plain_path(entry.path): entry for entry in entries if entry.is_fix_all}
     paths = [entry.path for entry in entries if not entry.is_fix_all]
@@ -70,7 +84,7 @@ def read_listing(raw: msgspec.Raw, place: Range, context: Sequence[Diagnostic] |
         action = _server_action(
             entry, place, context, twins.get(entry.path), ambiguous=paths.count(entry.path) > 1
         )
-        reason = TITLE_TAKEN if repeated else _unusable(entry)
+        reason = TITLE_TAKEN if repeated else unusable(entry.action, edit_commands)
         if reason is None:
             actions.append(action)
         else:
@@ -102,26 +116,7 @@ def _read_entry(raw: msgspec.Raw, parent: _Entry | None) -> _Entry:
     if action.diagnostics is not None:
         inherited = tuple(action.diagnostics)
     kind = action.kind or (parent.kind if parent is not None else None)
-    return _Entry(raw, action, data, _command_name(action), inherited, kind)
-
-
-def _command_name(action: CodeAction) -> str | None:
-    if action.command is None:
-        return None
-    command = decode_plain(action.command)
-    match command:
-        case str():
-            return command
-        case {"command": str() as name}:
-            return name
-        case _:
-            return None
-
-
-def _unusable(entry: _Entry) -> str | None:
-    if entry.action.disabled is not None:
-        return entry.action.disabled.reason or "disabled"
-    return None if entry.command is None else "command"
+    return _Entry(raw, action, data, command_of(action), inherited, kind)
 
 
 def _server_action(

@@ -39,6 +39,9 @@ PUPPET = Path(__file__).with_name("puppet.py")
 HANG_UP_BOUND = 2.0
 """Seconds for the sockets of processes that the bridge has ended already."""
 
+CLIENT_BOUND = 20.0
+"""Seconds for an answer of the bridge, which gives it at once."""
+
 Json = dict[str, object]
 Handler = Callable[[msgspec.Raw], Awaitable[object]]
 NOWHERE: Json = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
@@ -195,6 +198,10 @@ class PlayedServer:
         words = [sys.executable, "-I", "-S", str(PUPPET), str(self._socket)]
         self.path.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
         self.path.chmod(0o755)
+
+    async def ask_client(self, method: str, params: object) -> object:
+        """A question of the newest process to the bridge; its answer as plain JSON."""
+        return msgspec.json.decode(await self._connections[-1].request(method, params, timeout=CLIENT_BOUND))
 
     def kill(self) -> None:
         """End the newest process with ``kill -9``, if it is still there."""

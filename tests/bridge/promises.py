@@ -235,6 +235,34 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "behaviour 5, 6",
         "More actions than ids can be kept for are refused; old ids make room.",
     ),
+    "actions.modified": (
+        "issue 5, 5",
+        "Content modified on unmoved text lists once more; not exactly one match is refused with its code.",
+    ),
+    "actions.unresolvable": ("issue 5, 5 and 8", "What turns out to have no edit is ActionUnavailable."),
+    # odd edits
+    "edits.create-by-insert": ("cases C1", "An insert into a missing file creates it."),
+    "edits.whole": ("cases C3", "An edit that is less than its title says is refused as incomplete."),
+    "edits.order": ("cases C7", "Operations happen in order on a virtual tree; edits follow a move."),
+    "edits.one-base": (
+        "issue 5, 5",
+        "All edits of a document refer to one text, equal ones collapse only across lists of edits.",
+    ),
+    "edits.linked": (
+        "issue 5, 6",
+        "For a file of several projects equal edits are one, and touching ones conflict.",
+    ),
+    "edits.refused": ("cases C61", "One edit that cannot be applied refuses all of them."),
+    "edits.version": ("issue 5, 5", "An edit made for another version of an open document is refused."),
+    "edits.document-changes": ("issue 5, 5", "documentChanges win over changes."),
+    "edits.apply-edit": (
+        "issue 5, 5",
+        "workspace/applyEdit is taken once, while our own command runs, and at no other time.",
+    ),
+    "edits.commands": (
+        "issue 5, 5",
+        "No command is run that the dialect does not know to bring an edit alone.",
+    ),
     # formatting
     "format.document": (
         "issue 5, 4",
