@@ -134,16 +134,18 @@ async def emulate(
     max_documents: int,
     line_endings: LineEndingPolicy,
     tell: ProgressSink,
+    is_done: Callable[[Overlay], bool] | None = None,
 ) -> Emulated:
     """What the action does for every occurrence of its diagnostic in ``scope``, on top of the current revision.
 
     ``action`` is the one that ``reference`` names, listed just now.  ``max_documents`` bounds the documents that may
-    change.  Needs the writer's lease; stages nothing.  Raises ``FixAllUnavailable``, ``FixAllLimitExceeded``, the
+    change.  ``is_done`` knows the result of an earlier run: the tree for which it holds is not counted once more, and
+    then nothing is counted.  Needs the writer's lease; stages nothing.  Raises ``FixAllUnavailable``, ``FixAllLimitExceeded``, the
     refusals of an edit, and the server's own failures.
     """
     job = _job(workspace, reference, action, scope, max_documents=max_documents, line_endings=line_endings)
     with anyio.move_on_after(LONGEST):
-        return await _in_rounds(job, tell)
+        return await _in_rounds(job, tell, is_done)
     raise job.refusal(f"it is not done after {LONGEST:g} s.")
 
 
@@ -175,7 +177,7 @@ def _job(
     return _Job(workspace, reference, action.title, diagnostic_id, scope, covers, max_documents, line_endings)
 
 
-async def _in_rounds(job: _Job, tell: ProgressSink) -> Emulated:
+async def _in_rounds(job: _Job, tell: ProgressSink, is_done: Callable[[Overlay], bool] | None) -> Emulated:
     tell(0, f"Looking for {job.diagnostic_id}")
     first = state = await _looked_at(job, job.workspace.overlay)
     _require_one_candidate(job, first)
@@ -186,7 +188,10 @@ async def _in_rounds(job: _Job, tell: ProgressSink) -> Emulated:
         edit = merged(fixes)
         if not edit.operations:
             break
-        state = await _after(job, state, edit)
+        tree = await _planned(job, state, edit)
+        if is_done is not None and is_done(tree):
+            return Emulated(tree, None, None, "It is what was counted before.")
+        state = await _after(job, state, tree)
         tell(100 * (1 - state.count / first.count), f"{state.count} {job.diagnostic_id} left")
         if not state.found:
             break
@@ -197,8 +202,8 @@ async def _in_rounds(job: _Job, tell: ProgressSink) -> Emulated:
     return _counted(job, first, state)
 
 
-async def _after(job: _Job, before: _State, edit: WorkspaceEdit) -> _State:
-    """What is there when the fixes of one round are made; it must be less."""
+async def _planned(job: _Job, before: _State, edit: WorkspaceEdit) -> Overlay:
+    """The tree with the fixes of one round."""
     tree = await plan_edit(
         job.workspace,
         edit,
@@ -209,6 +214,11 @@ async def _after(job: _Job, before: _State, edit: WorkspaceEdit) -> _State:
     current = job.workspace.overlay
     if sum(tree.text(p) != current.text(p) for p in tree.touched_paths) > job.max_documents:
         raise _over_the_limit(job)
+    return tree
+
+
+async def _after(job: _Job, before: _State, tree: Overlay) -> _State:
+    """What is there after a round; it must be less."""
     after = await _looked_at(job, tree)
     if after.count >= before.count:
         raise job.refusal(f"{before.count} {job.diagnostic_id} were there, and {after.count} are after it.")

@@ -98,6 +98,20 @@ def _error(text: str, use: re.Match[str]) -> Json:
     return {"range": {"start": place, "end": place}, "severity": 1, "message": message}
 
 
+def evaluated_projects(made: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let MSBuild say what the small solution's projects hold now; ``App`` references ``Core``.
+
+    Both compile the files of ``Core`` whose names begin with ``Shared``.
+    """
+    dotnet = ScriptedDotnet(tmp_path / "dotnet")
+    dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
+    core, app = made.root / "Core", made.root / "App"
+    for folder, references in ((core, []), (app, [core / "Core.csproj"])):
+        compiled_files = {*folder.glob("*.cs"), *core.glob("Shared*.cs")}
+        dotnet.answer(f"{folder.name}.csproj", evaluation(sorted(compiled_files), references))
+    monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
+
+
 @asynccontextmanager
 async def compiled(
     tmp_path: Path,
@@ -115,13 +129,7 @@ async def compiled(
             made.file(name).write_text(text, encoding="utf-8")
         for name, target in (links or {}).items():
             made.file(name).symlink_to(made.file(target))
-        dotnet = ScriptedDotnet(tmp_path / "dotnet")
-        dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
-        core, app = made.root / "Core", made.root / "App"
-        for folder, references in ((core, []), (app, [core / "Core.csproj"])):
-            compiled_files = {*folder.glob("*.cs"), *core.glob("Shared*.cs")}
-            dotnet.answer(f"{folder.name}.csproj", evaluation(sorted(compiled_files), references))
-        monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
+        evaluated_projects(made, tmp_path, monkeypatch)
         compiler = PlayedCompiler(made.server, made.root)
         await made.agent.open(made.solution)
         yield made, compiler
