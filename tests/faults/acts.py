@@ -23,7 +23,7 @@ from tests.faults.claims import (
     parents,
 )
 from tests.faults.git_acts import git_act, git_targets
-from tests.faults.images import OURS, Entry, Image, entry_of
+from tests.faults.images import OURS, Entry, Image, entry_of, without
 from tests.faults.plans import Shape
 from tests.faults.seam import ReusedInodes
 from tests.faults.worlds import World
@@ -335,6 +335,23 @@ def _unlink_lock(world: World, target: str) -> Perform:
     return perform
 
 
+def _take_marker(world: World, target: str) -> Perform:
+    """Somebody lets others work here in spite of an unfinished commit, so a recovery must not change the tree any more."""
+
+    def perform() -> Claim:
+        for marker in (world.root / ".vs/roslyn-bridge/pending").glob("*"):
+            marker.unlink()
+        found = without(world.image(), OURS)
+
+        def verify(image: Image, moment: str) -> str | None:
+            is_untouched = moment != "crashed" or without(image, OURS) == found
+            return None if is_untouched else "the recovery changed the tree"
+
+        return Claim(verify, seen_in_conflict=lambda image: {})
+
+    return perform
+
+
 ACTS: tuple[Act, ...] = (
     Act("an editor's safe-save", _safe_save(lambda world, target: STRANGE), all_targets),
     Act("a safe-save of the very bytes that we intend", _safe_save(_intended), all_targets),
@@ -355,6 +372,7 @@ ACTS: tuple[Act, ...] = (
     Act("parent removed", _remove_parent, parents),
     Act("a file in our new directory", _file_in_new_directory, _new_directories),
     Act("lock unlinked", _unlink_lock, once),
+    Act("our marker taken away", _take_marker, once),
     Act("git checkout", git_act("checkout", "-q", "--", ".", resets=True), git_targets, is_slow=True),
     Act("git stash", git_act("stash", "-q", "-u", resets=True), git_targets, is_slow=True),
     Act("git clean -fdx", git_act("clean", "-q", "-fdx", resets=False), git_targets, is_slow=True),

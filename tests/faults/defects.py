@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tests.faults import errors, kills, power, strangers
+from tests.faults import places as unusual
 from tests.faults.judge import NotHeld
 from tests.faults.mutants import OutOfDate, changed
 from tests.faults.plans import BY_NAME
 from tests.faults.scenarios import NotHeldUnfaulted, Scenario
 from tests.faults.worlds import Ground
-from transactions import commit, file_journal, marker, records, recovery, restore, system, workshop
+from transactions import commit, file_journal, marker, places, records, recovery, restore, system, workshop
 from transactions.system import SYSTEM
 
 __all__ = ["DEFECTS", "Defect", "OutOfDate", "caught"]
@@ -111,6 +112,10 @@ def _power_again(name: str) -> Hunt:
     return lambda ground: (
         scenario for scenario in power.of_shape(ground, BY_NAME[name]) if "again" in scenario.fault
     )
+
+
+def _moved(name: str) -> Hunt:
+    return lambda ground: unusual.moved(ground, BY_NAME[name])
 
 
 def _strangers(name: str, act: str) -> Hunt:
@@ -247,6 +252,35 @@ DEFECTS: tuple[Defect, ...] = (
         "        pass",
         (_stops("replace"), _recoveries("replace")),
     ),
+    # -- who is who
+    Defect(
+        "a later file with the inode of ours is taken for it",
+        places,
+        "return born is None or is_same_birth(born, self.born(directory, name))",
+        "return True",
+        (_strangers("replace", "the very bytes that we intend in its place"),),
+    ),
+    Defect(
+        "a directory with the inode of our file is taken for it",
+        places,
+        "if not is_kind(status.st_mode) or inode_of(status) != inode:",
+        "if inode_of(status) != inode:",
+        (_strangers("replace", "a directory in its place"),),
+    ),
+    Defect(
+        "a workspace with the inode of a deleted one is taken for it",
+        recovery,
+        "and (is_proven or was_moved or not is_written))",
+        "and True)",
+        (_moved("replace"),),
+    ),
+    Defect(
+        "a marker that was taken away is not missed",
+        recovery,
+        "if item.state in _WRITING_STATES and _marker_was_taken(places, record):",
+        "if False:",
+        (_strangers("replace", "our marker taken away"),),
+    ),
     # -- faithfulness
     Defect(
         "a failed commit is not taken back",
@@ -297,6 +331,13 @@ DEFECTS: tuple[Defect, ...] = (
         "        packed.append(PackedOriginal(entry.number, offset, len(data), extended))\n",
         "        pass\n",
         (_strangers("swap", "git clean -fdx"), _strangers("mixed", "git clean -fdx")),
+    ),
+    Defect(
+        "there is no trash before there is a record",
+        records,
+        "        self._make_folder(TRASH)\n        self._make_folder(RECOVERY)\n",
+        "        self._make_folder(RECOVERY)\n",
+        (_errors("replace"), _errors("create")),
     ),
     Defect(
         "new directories stay when a commit is taken back",

@@ -90,7 +90,9 @@ def _changing_faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, boo
         yield f"{errno.errorcode[error]} after the effect", Fails(number, error, after=True), False
     if call.name in NEEDS_SPACE:
         yield "full disk from here on", FailsAllOf(number, errno.ENOSPC, NEEDS_SPACE), True
-    if call.name in NEEDS_INODE:  # what is there can be renamed and removed, so nothing may be left of a refused commit
+    if (
+        call.name in NEEDS_INODE
+    ):  # what is there can be renamed and removed, so nothing may be left of a refused commit
         yield "no inode from here on", FailsAllOf(number, errno.ENOSPC, NEEDS_INODE), False
     yield "read-only from here on", FailsAllOf(number, errno.EROFS, CHANGING_NAMES), True
     if few:

@@ -18,7 +18,7 @@ from tests.faults.judge import AFTER, NotHeld, require, side_of
 from tests.faults.kills import allowed_after, kill
 from tests.faults.plans import Shape
 from tests.faults.scenarios import TIDIED_LATER, Run, Scenario, at, calls_of, commit_with, judge_run
-from tests.faults.seam import Call, Fails, Signals
+from tests.faults.seam import Call, Fails, ReusedInodes, Signals
 from tests.faults.worlds import Ground, World
 from transactions.system import SYSTEM
 
@@ -124,6 +124,9 @@ def moved(ground: Ground, shape: Shape) -> Iterator[Scenario]:
             yield at("places", "workspace moved", shape, call, "killed", run)
             run = _run_made_anew(shape, call)
             yield at("places", "workspace made anew", shape, call, "killed", run)
+            for tells_birth, place in ((True, "with its inode"), (False, "with its inode, births unknown")):
+                run = _run_made_anew(shape, call, ReusedInodes(tells_birth=tells_birth))
+                yield at("places", f"workspace made anew {place}", shape, call, "killed", run)
 
 
 def _run_moved(shape: Shape, call: Call) -> Run:
@@ -141,23 +144,31 @@ def _run_moved(shape: Shape, call: Call) -> Run:
     return run
 
 
-def _run_made_anew(shape: Shape, call: Call) -> Run:
+def _run_made_anew(shape: Shape, call: Call, reusing: ReusedInodes | None = None) -> Run:
     def run(ground: Ground) -> None:
         with ground.world(shape) as world:
             kill(world, Signals(call.number))
+            deleted = os.lstat(world.root)
             world.root.rename(world.root.with_name(world.root.name + "-moved"))
             world.root.mkdir()
             shape.build(world.root)
-            _require_untouched_by_recovery(world)
+            if reusing is None:
+                _require_untouched_by_recovery(world)
+            else:
+                world.system = reusing
+                reusing.reused(deleted, os.lstat(world.root))
+                # Where only our own folders were left to be removed, there are none, so the record may end.
+                _require_untouched_by_recovery(world, may_end=call.phase != "applying")
 
     return run
 
 
-def _require_untouched_by_recovery(world: World) -> None:
+def _require_untouched_by_recovery(world: World, *, may_end: bool = False) -> None:
     had_record = any((world.state / "recovery").iterdir())
     found = world.image()
-    recovered = world.recover(SYSTEM)
-    if recovered.kind != ("unusable" if had_record else "nothing"):
+    recovered = world.recover(world.system)
+    allowed = {"unusable" if had_record else "nothing"} | ({"settled"} if may_end else set())
+    if recovered.kind not in allowed:
         raise NotHeld(f"a recovery without its workspace ended as {recovered}")
     if world.image() != found:
         raise NotHeld("the recovery changed a workspace that is not its own")

@@ -69,7 +69,9 @@ def _after_crash(shape: Shape, act: Act, target: str, calls: list[Call]) -> Iter
         return
     moments = [call for call in calls if call.changes and call.phase != "preparing"]
     renames = [call for call in moments if call.name in RENAMES]
-    for call in (*renames, *_spread([call for call in moments if call not in renames], CRASHES_MAX)):
+    others = [call for call in moments if call not in renames]
+    applied = next(call for call in others if call.number > renames[-1].number)
+    for call in dict.fromkeys((*renames, applied, *_spread(others, CRASHES_MAX))):
         run = _run_crash(shape, act, target, call)
         yield at("strangers", "real", shape, call, f"killed, then {act.name} at {_shown(target)}", run)
 
