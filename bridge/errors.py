@@ -141,6 +141,17 @@ CONTINUATIONS: Mapping[str, Action | None] = {
     "ProjectNotFound": Action.RESOLVE_AGAIN,
     "ProjectAmbiguous": Action.RESOLVE_AGAIN,
     "ProjectSelectorInvalid": Action.RESOLVE_AGAIN,
+    "SymbolNotFound": Action.RESOLVE_AGAIN,
+    "SymbolAmbiguous": Action.RESOLVE_AGAIN,
+    "SymbolSelectorInvalid": Action.RESOLVE_AGAIN,
+    "LocationNotFound": Action.RESOLVE_AGAIN,
+    "LocationAmbiguous": Action.RESOLVE_AGAIN,
+    "LocationSelectorInvalid": Action.RESOLVE_AGAIN,
+    # renames; these codes are the bridge's own
+    "RenameConflict": None,
+    "RenameUnverified": None,
+    "RenameOptionUnavailable": None,
+    "SymbolCannotBeRenamed": None,
     # code actions
     "ActionAmbiguous": Action.RESOLVE_AGAIN,
     "ActionExpired": Action.RESOLVE_AGAIN,

@@ -237,5 +237,15 @@ CATALOG: Final = _catalog(
         "schemas.formatting",
         "FormatProject",
     ),
+    ToolEntry(
+        "rename-symbol",
+        "Rename Symbol",
+        "Stages the rename of a symbol in the whole solution. Refused when the renamed code would not compile or "
+        "would mean something else (RenameConflict), and when that cannot be told.",
+        _DESTROYS,
+        "required",
+        "schemas.renames",
+        "RenameSymbol",
+    ),
 )
 """All tools by name, in the order in which they are published."""

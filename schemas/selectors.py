@@ -5,7 +5,7 @@ A selector may be well formed and still name nothing, or two things; that is for
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -46,6 +46,41 @@ class Range(Request):
 
     start: Offset = Field(0, description="Zero-based UTF-16 offset in the document.")
     length: Offset = Field(0, description="In UTF-16 units; 0 is a caret.")
+
+
+class SpanSelector(Request):
+    """A stretch of a document."""
+
+    document: DocumentSelector = Field(description="Give path or documentId.")
+    range: Range
+
+
+class TextSelection(Request):
+    """A stretch of a document by its text, which must occur once, or once with what stands around it."""
+
+    document: DocumentSelector = Field(description="Give path or documentId.")
+    selected_text: Annotated[str, Field(min_length=1)]
+    context_before: OrNull[str] = None
+    context_after: OrNull[str] = None
+
+
+class LocationSelector(Request):
+    """A place, by exactly one of span and selection (more or fewer is the bridge's to refuse)."""
+
+    span: Omittable[SpanSelector] = None
+    selection: Omittable[TextSelection] = None
+
+
+class SymbolSelector(Request):
+    """One symbol, by exactly one of its place and its documentation comment id."""
+
+    project: OrNull[ProjectSelector] = Field(
+        None, description="Needed only when several projects have the symbol."
+    )
+    location: Omittable[LocationSelector] = Field(None, description="Where it is declared or used.")
+    documentation_comment_id: Omittable[str] = Field(
+        None, description="Such as M:Shop.Cart.Add(System.Int32)."
+    )
 
 
 class WorkspaceRequest(Request):

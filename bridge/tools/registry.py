@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from bridge.errors import Continuation, Failure, describe
-from bridge.tools import answers, code_actions, formatting, server, transactions, workspaces
+from bridge.tools import answers, code_actions, formatting, renames, server, transactions, workspaces
 from bridge.tools.answers import Outcome
 from bridge.tools.call import Answer, CallContext, UnknownTool
 from bridge.workbench import Workbench
@@ -57,6 +57,7 @@ TOOLS = _registry(
         "stage-code-action": code_actions.stage_code_action,
         "format-document": formatting.format_document,
         "format-project": formatting.format_project,
+        "rename-symbol": renames.rename_symbol,
     }
 )
 

@@ -70,13 +70,14 @@ EXTRAS = {
         ".undecided",
         ".notes",
     ],
+    "rename-symbol": [".notRenamed", ".droppedEdits", ".conflicts", ".notes"],
 }
 """The members of answers that no contract has."""
 
 ERROR_EXTRA = "+<1>.error.diagnostics"
 """The one of failures: the errors that a commit would bring."""
 
-REQUEST_EXTRAS = {"transaction-preview": ["includePatch"]}
+REQUEST_EXTRAS = {"rename-symbol": ["allowConflicts"], "transaction-preview": ["includePatch"]}
 """The members of requests that no contract has; all may be left out."""
 
 every_tool = pytest.mark.parametrize("tool", TOOLS)

@@ -19,9 +19,9 @@ from tests.schemas.contracts import contract_descriptions, descriptions, needs_c
 
 every_entry = pytest.mark.parametrize("entry", CATALOG.values(), ids=lambda entry: entry.name)
 
-LARGEST_SHARE = 1_200
+LARGEST_SHARE = 1_450
 """Bytes that a tool may add, on average, to the tool list without output schemas, as compact JSON: every conversation
-pays for them."""
+pays for them.  A symbol selector alone has 2,000, because the contract lets it name a place in two ways."""
 
 
 def nodes(schema: object) -> Iterator[Schema]:
