@@ -48,7 +48,8 @@ class Recoveries:
         """``lock_wait``: seconds that a call may wait for another bridge's commit."""
         self._state = state_directory
         self._lock_wait = lock_wait
-        self._command = RecoverCommand(state_directory.given)
+        self.command = RecoverCommand(state_directory.given)
+        """What a person is told to run."""
         self._items: dict[str, RecoveryItem] = {}
         """What the last recovery said of what it left; that is more than the records say."""
         self._met: set[Path] = set()
@@ -134,7 +135,7 @@ class Recoveries:
             found = foreign_markers(root, self._state.path)
         except (OSError, CommitUnrecordable):
             return ()  # a commit will meet the same trouble and name it
-        return tuple(Stranger(marker, root, self._state.path, self._command) for marker in found)
+        return tuple(Stranger(marker, root, self._state.path, self.command) for marker in found)
 
     def _blocking(self, root: Path) -> tuple[RecoveryItem, ...]:
         return tuple(item for item in self._pending() if blocks(item, root))
@@ -164,5 +165,5 @@ class Recoveries:
         return BridgeError(
             "RecoveryPending",
             f"The commit {item.commit_id}{where} is unfinished. {item.message} "
-            f"For what to do: {self._command.line('explain', item.commit_id)}",
+            f"For what to do: {self.command.line('explain', item.commit_id)}",
         )

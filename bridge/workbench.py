@@ -365,8 +365,10 @@ class Workbench:
         """A commit that broke off is recovered at once: it is complete, or taken back, or ``error`` stands."""
         try:
             await self.recoveries.try_again(None, workspace.root)
-        except (BridgeError, TransactionError):
-            raise error from None
+        except (BridgeError, TransactionError) as left:  # it knows what a person can do
+            raise CommitFailed(
+                f"{error.message} {left.message}", error.paths, restored=False, evidence=error.evidence
+            ) from error
         targets = intended(changes)
         if await to_thread.run_sync(is_written, targets):
             return CommitResult("" if error.evidence is None else error.evidence.name, targets)

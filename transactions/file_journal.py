@@ -32,13 +32,14 @@ from pathlib import Path
 
 from transactions.errors import (
     CommitConflict,
+    CommitPreparationFailed,
     CommitRecoveryCapacityReached,
     CommitUnconfirmed,
     RecoveryPending,
     TransactionError,
 )
 from transactions.folders import sync_nearest
-from transactions.journal import CommitPlan, CommitRecord
+from transactions.journal import CommitPlan, CommitRecord, PlannedEntry
 from transactions.lock import CommitLock
 from transactions.marker import PENDING, markers, note_of, remove_marker, write_marker
 from transactions.places import Directory, Inode, Places, inode_of
@@ -64,6 +65,7 @@ from transactions.records import (
     Records,
     made_records,
     state_name,
+    unrecordable,
 )
 from transactions.recovery import blocks, pending
 from transactions.system import SYSTEM, System
@@ -127,6 +129,18 @@ class _FileRecord:
             yield records
 
     @contextmanager
+    def _recording(self) -> Iterator[Records]:
+        """The same for all that comes before the instant: a refusal of the system names the state directory.
+
+        Raises CommitUnrecordable.
+        """
+        with self._records() as records:
+            try:
+                yield records
+            except OSError as error:
+                raise unrecordable(self._journal.state_directory, error) from error
+
+    @contextmanager
     def _root(self) -> Iterator[Places]:
         with Places(self._journal.system, Path(self._owner.root.path)) as places:
             yield places
@@ -134,7 +148,7 @@ class _FileRecord:
     def begin(self) -> None:
         data = encode(self._owner)
         _require_fits(len(data), OWNER_MAX_BYTES, "the owner file")
-        with self._records() as records:
+        with self._recording() as records:
             try:
                 records.create(self._id)
                 records.publish([records.draft(self._id, OWNER, [data])])
@@ -150,14 +164,14 @@ class _FileRecord:
         if number == 0:
             return
         name = f"workshop-{number:06}"
-        with self._records() as records:
+        with self._recording() as records:
             records.publish([records.draft(self._id, name, [encode(WorkshopRecord(directory))])])
 
     def prepared(self, plan: CommitPlan) -> None:
         with self._root() as places:
             if inode_of(places.system.fstat(places.descriptor(()))) != self._root_inode():
                 raise OSError(errno.ESTALE, "the workspace root was replaced meanwhile")
-            with self._records() as records:
+            with self._recording() as records:
                 packed: list[PackedOriginal] = []
                 originals = records.draft(self._id, ORIGINALS, _packing(places, plan, packed))
                 data = encode(self._manifest(plan, packed))
@@ -183,7 +197,7 @@ class _FileRecord:
     def applying(self) -> None:
         self._journal.lock.require_held()
         self._is_applying = True
-        with self._records() as records:
+        with self._recording() as records:
             applying = self._state(records, StateRecord("Applying"))
             self._committed = self._state(records, StateRecord("Committed"))
             records.publish([applying])
@@ -234,7 +248,8 @@ class _FileRecord:
 def _packing(places: Places, plan: CommitPlan, packed: list[PackedOriginal]) -> Iterator[bytes]:
     """Reads the originals one after the other, and notes where each one lies.
 
-    Raises CommitConflict when one is not what was planned, CommitRecoveryCapacityReached when there is too much of them.
+    Raises CommitConflict when one is not what was planned, CommitPreparationFailed when the system refuses to read it,
+    CommitRecoveryCapacityReached when there is too much of them.
     """
     offset = 0
     for entry in plan.entries:
@@ -242,22 +257,32 @@ def _packing(places: Places, plan: CommitPlan, packed: list[PackedOriginal]) -> 
             continue
         path = places.path(entry.directory, entry.name)
         try:
-            descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
+            data, extended = _original(places, entry, offset)
         except FileNotFoundError as error:
             raise CommitConflict(f"{path} was removed by somebody else.", [path]) from error
-        try:
-            status = places.system.fstat(descriptor)
-            _require_fits(status.st_size, ORIGINAL_MAX_BYTES, f"the original of {path}")
-            _require_fits(offset + status.st_size, ORIGINALS_MAX_BYTES, "all originals together")
-            data = _contents(places.system, descriptor, status.st_size)
-            extended = places.system.attributes(descriptor)
-        finally:
-            places.system.close(descriptor)
+        except OSError as error:
+            raise CommitPreparationFailed(
+                f"{path} cannot be read for its second copy: {error.strerror}.", [path]
+            ) from error
         if hashlib.sha256(data).digest() != entry.original.sha256:
             raise CommitConflict(f"{path} was changed by somebody else.", [path])
         packed.append(PackedOriginal(entry.number, offset, len(data), extended))
         offset += len(data)
         yield data
+
+
+def _original(places: Places, entry: PlannedEntry, offset: int) -> tuple[bytes, dict[str, bytes]]:
+    """The bytes and extended attributes of the file at a target. Raises OSError, CommitRecoveryCapacityReached."""
+    descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
+    try:
+        status = places.system.fstat(descriptor)
+        path = places.path(entry.directory, entry.name)
+        _require_fits(status.st_size, ORIGINAL_MAX_BYTES, f"the original of {path}")
+        _require_fits(offset + status.st_size, ORIGINALS_MAX_BYTES, "all originals together")
+        data = _contents(places.system, descriptor, status.st_size)
+        return data, places.system.attributes(descriptor)
+    finally:
+        places.system.close(descriptor)
 
 
 def _contents(system: System, descriptor: int, size: int) -> bytes:

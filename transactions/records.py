@@ -314,7 +314,7 @@ def made_records(state_directory: Path, system: System) -> Iterator[Records]:
         _make_state_directory(state_directory, system)
         places = Places(system, state_directory)
     except OSError as error:
-        raise _unrecordable(state_directory, refusal(state_directory, error)) from error
+        raise unrecordable(state_directory, error) from error
     with places:
         yield _checked(places)
 
@@ -328,7 +328,7 @@ def existing_records(state_directory: Path, system: System) -> Iterator[Records 
         yield None
         return
     except OSError as error:
-        raise _unrecordable(state_directory, refusal(state_directory, error)) from error
+        raise unrecordable(state_directory, error) from error
     with places:
         yield _checked(places)
 
@@ -350,7 +350,7 @@ def _checked(places: Places) -> Records:
     try:
         status = places.system.fstat(places.descriptor(()))
     except OSError as error:
-        raise _unrecordable(places.root, refusal(places.root, error)) from error
+        raise unrecordable(places.root, error) from error
     _require_private(status, places.root)
     return Records(places)
 
@@ -378,6 +378,11 @@ def _require_private(status: os.stat_result, path: Path) -> None:
     trouble = trouble_with(path, status)
     if trouble is not None:
         raise _unrecordable(path, trouble)
+
+
+def unrecordable(path: Path, error: OSError) -> CommitUnrecordable:
+    """The refusal of a state directory that the system does not let us use."""
+    return _unrecordable(path, refusal(path, error))
 
 
 def _unrecordable(path: Path, reason: str) -> CommitUnrecordable:

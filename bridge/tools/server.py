@@ -29,7 +29,8 @@ async def server_status(
         notes=_notes(workbench) or None,
     )
     count = len(unfinished)
-    waiting = f" Unfinished: {counted(count, 'interrupted commit')} (roslyn-bridge recover)." if count else ""
+    listing = workbench.recoveries.command.line("list")
+    waiting = f" Unfinished: {counted(count, 'interrupted commit')} ({listing})." if count else ""
     text = (
         f"Roslyn Bridge {bridge_version()}, {counted(len(workbench.workspaces), 'open workspace')}.{waiting}"
     )

@@ -1,4 +1,7 @@
-"""A workspace on a read-only mount, in a process with mounts of its own: ``python -m tests.bridge.read_only DIR``."""
+"""Places on read-only mounts, in a process with mounts of its own: ``python -m tests.bridge.read_only PLACE DIR``.
+
+PLACE is ``workspace`` or ``state``: what cannot be written, at first from the beginning and then when the commit comes.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tests.faults.mounts import bind_read_only, leave, remount_writable
 FILE = "Core/Apple.cs"
 
 
-async def story(above: Path) -> None:
+async def workspace_story(above: Path) -> None:
     async with scene(above) as made:
         agent = made.agent
         bind_read_only(made.root)
@@ -38,12 +41,45 @@ async def story(above: Path) -> None:
         assert made.file(FILE).read_text() != APPLE
 
 
+async def state_story(above: Path) -> None:
+    state = above / "state"
+    state.mkdir()
+    bind_read_only(state)
+    async with scene(above) as made:
+        agent = made.agent
+        refusal = await agent.refused("workspace-open", path=str(made.solution))
+        assert refusal.code == "WorkspaceLoadFailed", refusal
+        _require_advice(refusal.message, state)
+        remount_writable(state)
+        await agent.open(made.solution)
+        await agent.start()
+        await agent.stage_first(FILE)
+        bind_read_only(state)
+        refusal = await agent.refused("transaction-commit")
+        assert (refusal.code, refusal.kind) == ("CommitPreparationFailed", "RetryRequest"), refusal
+        _require_advice(refusal.message, state)
+        assert made.file(FILE).read_text() == APPLE
+        assert not made.file(".vs/roslyn-bridge/commits").exists()
+        assert (await agent.status()).state == "TransactionActive"
+        remount_writable(state)
+        assert (await agent.commit()).committed
+        assert made.file(FILE).read_text() != APPLE
+
+
+def _require_advice(message: str, state: Path) -> None:
+    for words in (str(state), "ead-only", "--state-directory"):
+        assert words in message, message
+
+
+STORIES = {"workspace": workspace_story, "state": state_story}
+
+
 def main() -> None:
     try:
         leave()
     except OSError:
         sys.exit(NOT_ALLOWED)
-    anyio.run(story, Path(sys.argv[1]))
+    anyio.run(STORIES[sys.argv[1]], Path(sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -72,10 +72,13 @@ async def test_a_caller_who_gives_up_while_waiting_for_the_lock_is_heard_and_not
         assert (await agent.commit()).committed
 
 
-@keeps("commit.lock", "instances.advice")
-def test_a_workspace_on_a_read_only_mount_opens_and_what_it_cannot_hold_is_refused(tmp_path: Path) -> None:
+@keeps("commit.lock", "instances.advice", "recovery.state-directory")
+@pytest.mark.parametrize("place", ["workspace", "state"])
+def test_what_a_read_only_mount_cannot_hold_is_refused_and_committed_when_it_can_be_written(
+    tmp_path: Path, place: str
+) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.bridge.read_only", str(tmp_path)],
+        [sys.executable, "-m", "tests.bridge.read_only", place, str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=WAIT,
