@@ -33,12 +33,14 @@ holds the commit lock (`lock`) all the while.
 **Not promised.** While the renames go on, a reader of several files can see some old and some new. A writer with an open
 handle that writes after the last hash of the displaced file loses that write. Where the file system lacks exchange, a
 replaced name is free for an instant; where it lacks links too, a name taken in that instant is overwritten. A disk that
-forgets what it said it had synced is beyond us. And without a journal (`journal.NullJournal`) a crash leaves what it leaves.
+forgets what it said it had synced is beyond us. On an overlay whose upper layer keeps no extended attributes a directory
+cannot be renamed, so a commit that makes directories is taken back there, with a sentence that says what to do. Where a
+file system tells neither a generation nor a time of birth (`places`), a stranger's file with the freed inode and the very
+bytes of ours is taken for ours. And without a journal (`journal.NullJournal`) a crash leaves what it leaves.
 """
 
 import errno
 import os
-import stat
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -227,8 +229,19 @@ class _Commit:
 
     def _make(self, planned: PlannedDirectory) -> None:
         parent, name = planned.directory[:-1], planned.directory[-1]
-        with suppress(FileExistsError):  # somebody else made it meanwhile; it serves, and it is theirs
+        try:
             move(self._places, planned.workshop, planned.staged_name, parent, name)
+        except FileExistsError:
+            return  # somebody else made it meanwhile; it serves, and it is theirs
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            path = self._places.path(planned.directory)
+            raise OSError(
+                errno.EXDEV,
+                f"the file system cannot move the new directory {path} into its place, as some overlays cannot; make it "
+                "yourself and commit again",
+            ) from error
 
     def _require_original(self, entry: PlannedEntry, kept_name: str) -> None:
         """What came out of the target must be what was planned, in every respect that we give to its successor."""
@@ -469,15 +482,11 @@ class _Planner:
         if change.after is None:
             return draft
         attributes = self._attributes(change)
-        group = self._inherited_group(directory) if attributes is None else None
         data = change.after.encode()
-        intended = self._workshops.write(workshop, draft.new_name, data, attributes, group)
+        intended = self._workshops.write(
+            workshop, draft.new_name, data, attributes, self._existing(directory)
+        )
         return replace(draft, intended=intended)
-
-    def _inherited_group(self, directory: Directory) -> int | None:
-        """The group that a set-group-id directory gives to the files made in it, which our workshop does not give."""
-        status = self._places.system.fstat(self._places.descriptor(self._existing(directory)))
-        return status.st_gid if status.st_mode & stat.S_ISGID else None
 
     def _attributes(self, change: FileChange) -> Attributes | None:
         """Those of the file that is moved here, else of the one that is replaced, else those of a new file."""

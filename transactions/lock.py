@@ -10,6 +10,10 @@ The name may lead to another file by the time the lock is taken: `git clean -fdx
 the end, to leave nothing behind. So the locked file is compared with the name after locking, and once more right before
 the first target is touched (`require_held`). Somebody who cleans up after that takes away this protection; then the
 look at every file before and after its exchange still keeps everybody's writes.
+
+Two roots outside of git of which one lies in the other do not exclude each other: nothing tells the outer one of all
+that may be inner ones. There the same look is all: of two commits that meet at one file at most one succeeds and nobody's
+write is lost, but both may end as conflicts, and if they meet within one exchange a person has to decide.
 """
 
 import fcntl

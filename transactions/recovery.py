@@ -36,7 +36,9 @@ even when a person ends the record: it is told, and stays.
 or copying file system). While a commit goes on, and until recovery is done after a crash, a reader can see some files old and
 some new. Who writes through a handle that was open all the time, after the last look at that file, writes into a file that has
 left the tree. Recovery needs the user it ran as, and the state directory; without it the marker still warns, and the originals
-are in the workshop under the root. An empty `.vs` and the empty lock file may be left by a crash before the record existed.
+are in the workshop under the root. An empty `.vs` and the empty lock file may be left by a crash before the record existed,
+and an empty directory of ours in a parent that somebody moved away after it. Where the file system tells no births
+(`places`), a workspace that lost marker and workshop (`git clean -fdx`) is not recovered by itself: a person names it.
 """
 
 import hashlib
@@ -58,7 +60,14 @@ from transactions.records import PRIVATE_DIRECTORY, Record, Records, existing_re
 from transactions.redo import Redoer
 from transactions.restore import Restorer, Unrestored, displaced_name, is_obstructed, sync_touched
 from transactions.system import SYSTEM, System
-from transactions.workshop import HOME, Attributes, Workshops, main_workshop, remove_workshop
+from transactions.workshop import (
+    HOME,
+    Attributes,
+    Workshops,
+    hand_nothing_down,
+    main_workshop,
+    remove_workshop,
+)
 
 _AGAIN = "-again"
 """Ends the name of a workshop that takes the place of one that was removed."""
@@ -525,6 +534,7 @@ def with_workshops(places: Places, plan: CommitPlan) -> tuple[CommitPlan, frozen
         instead[workshop] = again(workshop)
         with suppress(FileNotFoundError):  # its parent is gone too: what belongs there is in somebody's way
             make_folders(places, again(workshop), PRIVATE_DIRECTORY)
+            hand_nothing_down(places, again(workshop))
     if not instead:
         return plan, frozenset()
     entries = tuple(

@@ -159,6 +159,10 @@ class System:
         """Sets one extended attribute of an open file."""
         os.setxattr(descriptor, name, value)
 
+    def remove_attribute(self, descriptor: int, name: str) -> None:
+        """Takes one extended attribute from an open file or directory."""
+        os.removexattr(descriptor, name)
+
     def touch(self, name: str, directory: int) -> None:
         """Sets an entry's times to now."""
         os.utime(name, dir_fd=directory, follow_symlinks=False)

@@ -18,12 +18,15 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from transactions.access_lists import ACCESS_LIST, DEFAULT_LIST, list_of_new
 from transactions.journal import CommitRecord
 from transactions.places import Directory, FileFacts, Inode, Places, inode_of
 
 HOME: Directory = (".vs", "roslyn-bridge", "commits")
 _NOBODY = "roslyn-bridge-no-such-name"
 _OWNER_ONLY = 0o700
+_NEW_FILE = 0o666
+_NEW_DIRECTORY = 0o777
 _HIDES_ALL = b"*\n"
 HIDING = ".gitignore"
 
@@ -71,6 +74,7 @@ class Workshops:
                 for length in range(1, len(HOME) + 1):
                     self._make_parent(self.main[:length])
                 self._places.system.make_directory(self.main[-1], self._places.descriptor(HOME), _OWNER_ONLY)
+                hand_nothing_down(self._places, self.main)
                 break
             except FileNotFoundError:
                 if attempt == MAKE_ATTEMPTS:
@@ -116,18 +120,23 @@ class Workshops:
         self._record.workshop(workshop)
         self.all.append(workshop)
         self._places.system.make_directory(workshop[-1], self._places.descriptor(directory), _OWNER_ONLY)
+        hand_nothing_down(self._places, workshop)
         return workshop
 
     def make_directory(self, workshop: Directory, name: str, parent: Directory) -> tuple[Inode, str | None]:
-        """Makes an empty directory that will be moved below `parent`, whose group rule it takes over. Raises OSError.
+        """Makes an empty directory that will be moved below `parent`, whose group and access rules it takes over.
 
-        Gives what it is known by: its inode, and what `Places.born` says of it.
+        Gives what it is known by: its inode, and what `Places.born` says of it. Raises OSError.
         """
         system = self._places.system
         system.make_directory(name, self._places.descriptor(workshop))
         self._staged_directories.append((workshop, name))
         descriptor = system.open_directory(name, self._places.descriptor(workshop))
         try:
+            default = system.attributes(self._places.descriptor(parent)).get(DEFAULT_LIST)
+            if default is not None:
+                system.set_attribute(descriptor, ACCESS_LIST, list_of_new(default, _NEW_DIRECTORY))
+                system.set_attribute(descriptor, DEFAULT_LIST, default)
             status = system.fstat(descriptor)
             above = system.fstat(self._places.descriptor(parent))
             mode = stat.S_IMODE(status.st_mode)
@@ -146,22 +155,22 @@ class Workshops:
         name: str,
         data: bytes,
         attributes: Attributes | None,
-        group: int | None = None,
+        parent: Directory | None = None,
     ) -> FileFacts:
         """Writes one artifact, with the attributes of the file it follows or those of a new file. Raises OSError.
 
-        `group` is for a new file whose directory gives its own group to the files in it.
+        A new file will be moved into `parent`, whose group and access rules it takes over.
         """
         system = self._places.system
-        descriptor = system.open_new(name, self._places.descriptor(workshop), 0o666)
+        descriptor = system.open_new(name, self._places.descriptor(workshop), _NEW_FILE)
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[system.write(descriptor, rest) :]
             if attributes is not None:
                 self._put_on(descriptor, attributes)
-            elif group is not None:
-                system.set_owner(descriptor, -1, group)
+            elif parent is not None:
+                self._inherit(descriptor, self._places.descriptor(parent))
             status = system.fstat(descriptor)
         finally:
             system.close(descriptor)
@@ -170,6 +179,16 @@ class Workshops:
         sha256 = hashlib.sha256(data).digest()
         born = self._places.born(workshop, name)
         return FileFacts(inode_of(status), mode, status.st_uid, status.st_gid, status.st_nlink, sha256, born)
+
+    def _inherit(self, descriptor: int, parent: int) -> None:
+        """Gives a new file the group and the access list that it would get if it were made in `parent`."""
+        system = self._places.system
+        above = system.fstat(parent)
+        if above.st_mode & stat.S_ISGID:
+            system.set_owner(descriptor, -1, above.st_gid)
+        default = system.attributes(parent).get(DEFAULT_LIST)
+        if default is not None:
+            system.set_attribute(descriptor, ACCESS_LIST, list_of_new(default, _NEW_FILE))
 
     def _put_on(self, descriptor: int, attributes: Attributes) -> None:
         system = self._places.system
@@ -224,6 +243,13 @@ class Workshops:
                 raise
         else:
             self._places.forget(directory)
+
+
+def hand_nothing_down(places: Places, workshop: Directory) -> None:
+    """Takes from a workshop the access list that it got for what is made in it; the files are to get others' lists."""
+    descriptor = places.descriptor(workshop)
+    if DEFAULT_LIST in places.system.attributes(descriptor):
+        places.system.remove_attribute(descriptor, DEFAULT_LIST)
 
 
 def main_workshop(commit_id: str) -> Directory:

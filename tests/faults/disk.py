@@ -195,6 +195,10 @@ class Recorder(System):
         super().set_attribute(descriptor, name, value)
         self._wrote(descriptor)
 
+    def remove_attribute(self, descriptor: int, name: str) -> None:
+        super().remove_attribute(descriptor, name)
+        self._wrote(descriptor)
+
     def sync(self, descriptor: int) -> None:
         self.events.append(Synced(os.fstat(descriptor).st_ino))
 

@@ -109,6 +109,7 @@ def _changing_faults(call: Call, *, few: bool) -> Iterator[tuple[str, Fault, boo
 CHANGING_NAMES = frozenset(
     {
         *("open_new", "open_lock", "write", "set_owner", "set_mode", "set_attribute", "touch", "sync"),
+        "remove_attribute",
         *(
             "sync_file_system",
             "make_directory",

@@ -106,7 +106,7 @@ _AUDITED = {
     "os.utime": {"touch"},
     "os.truncate": set[str](),
     "os.setxattr": {"set_attribute"},
-    "os.removexattr": set[str](),
+    "os.removexattr": {"remove_attribute"},
 }
 
 
@@ -161,6 +161,8 @@ _TRACED = {
     "syncfs": "syncfs",
     "fsetxattr": "attribute",
     "setxattr": "attribute",
+    "fremovexattr": "attribute",
+    "removexattr": "attribute",
     "ftruncate": "truncate",
     "truncate": "truncate",
 }
@@ -181,6 +183,7 @@ _THROUGH = {
     "sync": "sync",
     "sync_file_system": "syncfs",
     "set_attribute": "attribute",
+    "remove_attribute": "attribute",
 }
 
 _TRACED_COMMIT = """

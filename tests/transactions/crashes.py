@@ -42,6 +42,7 @@ CHANGES_THE_DISK = frozenset(
         "set_owner",
         "set_mode",
         "set_attribute",
+        "remove_attribute",
         "touch",
         "sync",
         "sync_file_system",
