@@ -39,6 +39,10 @@ CANNOT_ANSWER = -30099
 """Roslyn's code for a request it cannot serve and nobody should be alarmed about, such as a file over a limit."""
 
 
+STAGE_ATTEMPTS = 2
+"""How often an action is looked for and resolved while the server says that the text has moved: it is listed once more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Offer:
     """What one place offers, and from which server process."""
@@ -208,7 +212,7 @@ async def found_again(
             return action, await use(session, action, found)
 
     try:
-        return await ask(workspace, question)
+        return await ask(workspace, question, modified_attempts=STAGE_ATTEMPTS)
     except ResponseError as error:
         if error.code != CONTENT_MODIFIED:
             raise

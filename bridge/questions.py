@@ -1,7 +1,7 @@
 """Questions to the language server that only read: how often they are put, and when they are put again.
 
 A server that died under a question is started anew and sees the same texts, so the question is put once more.  A
-server that says "content modified" on texts that nobody moved was asked too early, and is asked once more as well.
+server that says "content modified" on texts that nobody moved was asked too early, and is asked again as well.
 Everything else is the asker's.  A file for which the server has no document is a refusal with a code of its own, and
 never "nothing": csharp-ls has none for a file that several projects compile.
 """
@@ -24,15 +24,20 @@ T = TypeVar("T")
 READ_ATTEMPTS = 2
 """A question that only reads is put once more when the server died under it."""
 
-MODIFIED_ATTEMPTS = 2
-"""A server that says "content modified" on unmoved text is synchronised and asked once more."""
+MODIFIED_ATTEMPTS = 3
+"""A server that says "content modified" on unmoved text is synchronised and asked again: it may be busy with its own."""
 
 
 async def ask(
-    workspace: Workspace, question: Callable[[Session], Awaitable[T]], *, about: Overlay | None = None
+    workspace: Workspace,
+    question: Callable[[Session], Awaitable[T]],
+    *,
+    about: Overlay | None = None,
+    modified_attempts: int = MODIFIED_ATTEMPTS,
 ) -> T:
-    """Put a question that only reads; once more when the server died, or when it says that the text has moved.
+    """Put a question that only reads; again when the server died, or when it says that the text has moved.
 
+    At most ``modified_attempts`` times for the latter; what is more than reading is put again at most once.
     Needs a lease.  ``about`` is a tree other than the current one that the server is shown for it; that needs the
     writer's lease, and the next question about the current tree takes the server back.  Raises what the question
     raises, with ``DocumentNotSeen`` as the refusal that ``not_seen`` makes of it.
@@ -52,7 +57,7 @@ async def ask(
             raise
         except ResponseError as error:
             modified += 1
-            if error.code != CONTENT_MODIFIED or modified == MODIFIED_ATTEMPTS:
+            if error.code != CONTENT_MODIFIED or modified == modified_attempts:
                 raise
 
 
