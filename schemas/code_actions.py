@@ -104,10 +104,10 @@ class PrepareFixAllData(Data):
     action_id: Uuid = Field(description="A new id, for stage-code-action.")
     scope: FixAllScope
     affected_diagnostic_count: Given[Integer | None] = Field(
-        description="Such diagnostics before the change; null when not known."
+        description="Such diagnostics now, in the affected documents (emulated: in the scope); null when not known."
     )
     remaining_diagnostic_count: Given[Integer | None] = Field(
-        description="Such diagnostics that would be left; null when not known."
+        description="How many of them would be left; null when not known."
     )
     counts_unavailable: OrNull[Text] = Field(None, description="Why the counts are not known.")
     affected_documents: Given[Page[DocumentReference]]

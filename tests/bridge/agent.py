@@ -22,7 +22,7 @@ from bridge.tools.registry import Tools
 from bridge.workbench import Workbench, open_workbench
 from bridge.workspace import Workspace
 from schemas.catalog import CATALOG
-from schemas.code_actions import CodeAction, ListCodeActionsData, StageCodeActionData
+from schemas.code_actions import CodeAction, ListCodeActionsData, PrepareFixAllData, StageCodeActionData
 from schemas.envelope import CallTool, ChooseTool, Continuation, Failure
 from schemas.publication import output_schema
 from schemas.snapshots import Snapshot
@@ -198,6 +198,11 @@ class Agent:
     async def stage(self, action: CodeAction | str, **more: object) -> StageCodeActionData:
         action_id = action if isinstance(action, str) else action.action_id
         return await self.ask(StageCodeActionData, "stage-code-action", actionId=action_id, **more)
+
+    async def prepare(self, action: CodeAction | str, scope: str, **more: object) -> PrepareFixAllData:
+        """Compute an action for a whole scope."""
+        action_id = action if isinstance(action, str) else action.action_id
+        return await self.ask(PrepareFixAllData, "prepare-fix-all", actionId=action_id, scope=scope, **more)
 
     async def stage_first(self, path: str, title: str | None = None) -> StageCodeActionData:
         """List, and stage the first action, or the first one with a title."""

@@ -85,6 +85,7 @@ class _Data(msgspec.Struct, rename="pascal"):
 class _Resolve(msgspec.Struct):
     title: str
     data: _Data
+    scope: str = ""
 
 
 def insert(path: Path, text: str, line: int = 0) -> Json:
@@ -123,6 +124,8 @@ class Offer:
     """Titles of the groups above it."""
     kind: str | None = "refactor"
     scopes: tuple[str, ...] = ()
+    fix_all: Callable[[str], Sequence[Json]] | None = None
+    """Makes the operations for a whole scope; ``None``: no edit."""
     command: str | None = None
     diagnostics: Sequence[Json] = ()
 
@@ -290,6 +293,7 @@ class PlayedServer:
             "shutdown": self._nothing,
             "textDocument/codeAction": self._list,
             "codeAction/resolve": self._resolve,
+            "codeAction/resolveFixAll": self._resolve_fix_all,
             "textDocument/documentSymbol": self._symbols,
         }
         if method not in usual:
@@ -372,6 +376,16 @@ class PlayedServer:
         if offer.edit is None:
             return listed
         return {**listed, "edit": {"documentChanges": list(offer.edit(path, self.seen(path)))}}
+
+    async def _resolve_fix_all(self, params: msgspec.Raw) -> object:
+        asked = msgspec.json.decode(params, type=_Resolve)
+        path = uri_to_path(asked.data.text_document.uri)
+        title = asked.data.code_action_path[-1].removeprefix("Fix All: ")
+        offer = next(o for o in self._offers_for(path) if o.title == title)
+        listed: Json = {"title": asked.title}
+        if offer.fix_all is None:
+            return listed
+        return {**listed, "edit": {"documentChanges": list(offer.fix_all(asked.scope))}}
 
 
 @asynccontextmanager

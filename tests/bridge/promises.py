@@ -239,6 +239,30 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "issue 5, 5",
         "Content modified on unmoved text lists once more; not exactly one match is refused with its code.",
     ),
+    "fix-all.scopes": ("behaviour 5", "Only a scope that is listed on the item; FixAllUnavailable else."),
+    "fix-all.reach": ("cases C34", "A fix-all that would change something outside of its scope is refused."),
+    "fix-all.one-step": ("cases C36", "All edits of a fix-all are one staged step, undone as one."),
+    "fix-all.documents": (
+        "behaviour 5, contract",
+        "The affected documents are bounded, their count is whole; nothing is staged.",
+    ),
+    "fix-all.limit": (
+        "behaviour 5",
+        "More changed documents than maxChanges: FixAllLimitExceeded, nothing prepared.",
+    ),
+    "fix-all.same": (
+        "behaviour 5, 16",
+        "Staging computes it again; any difference is MutationCandidateChanged and uses the id up.",
+    ),
+    "fix-all.bound": ("behaviour 5", "A prepared id is of one snapshot and one server, and is used once."),
+    "fix-all.counts": (
+        "issue 5, 2",
+        "The diagnostics before and after are counted, or null with the reason; never a part of them.",
+    ),
+    "fix-all.way-back": (
+        "issue 5, 2",
+        "After a preparation, however it ended, the server is back at the exact revision and nothing is staged.",
+    ),
     "actions.unresolvable": ("issue 5, 5 and 8", "What turns out to have no edit is ActionUnavailable."),
     # odd edits
     "edits.create-by-insert": ("cases C1", "An insert into a missing file creates it."),
