@@ -15,6 +15,11 @@ WRITABLE_BY_OTHERS = 0o022
 
 ANOTHER_PLACE = "choose another place with --state-directory"
 
+_OFTEN_FOR_WHAT_STANDS_THERE = frozenset(
+    {errno.ENOTDIR, errno.ELOOP, errno.EEXIST, errno.EACCES, errno.EPERM}
+)
+"""Refusals that say less than a look at the place does."""
+
 _ADVICE = {
     errno.EROFS: "Make that file system writable",
     errno.EACCES: "Give yourself the right to write there",
@@ -52,7 +57,7 @@ def is_only_readable_by_others(status: os.stat_result) -> bool:
 
 def refusal(path: Path, error: OSError) -> str:
     """Why the system refuses a directory, continuing a sentence about it."""
-    said = trouble_with_entry(path) if error.errno in (errno.ENOTDIR, errno.ELOOP, errno.EEXIST) else None
+    said = trouble_with_entry(path) if error.errno in _OFTEN_FOR_WHAT_STANDS_THERE else None
     if said is not None:
         return said
     advice = _ADVICE.get(error.errno or 0, "Mend that")

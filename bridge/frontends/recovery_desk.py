@@ -17,7 +17,7 @@ from bridge.state_directory import StateDirectory
 from bridge.strangers import Stranger
 from transactions.errors import TransactionError
 from transactions.exporting import Exported, export, export_marked
-from transactions.marker import KeptFile, kept_files
+from transactions.marker import PENDING, KeptFile, kept_files
 from transactions.records import existing_records
 from transactions.recovery import RecoveryItem, foreign_markers, is_going_on, pending, recover
 from transactions.resolving import Choice, discard, discard_marker, resolve
@@ -59,18 +59,28 @@ class Desk:
         return self._code
 
     def run(self, commit_id: str | None) -> int:
-        """Recover one commit, or all, and list what is left."""
+        """Recover one commit, or all (with ``--root`` those that belong there), and list what is left."""
         with self._told():
             before = pending(self._state)
-            only = None if commit_id is None else self._own(commit_id).commit_id
-            left = recover(self._state, wait=LOCK_WAIT, only=only, root=self._root)
-            gone = len(
-                {item.commit_id for item in before} - {item.commit_id for item in pending(self._state)}
-            )
+            left: dict[str, RecoveryItem] = {}
+            for wanted in self._to_recover(before, commit_id):
+                ended = recover(self._state, wait=LOCK_WAIT, only=wanted, root=self._root)
+                left |= {item.commit_id: item for item in ended}
+            still = pending(self._state)
+            gone = len({item.commit_id for item in before} - {item.commit_id for item in still})
             if gone:
                 self._say(f"{_commits(gone)} recovered.", "green")
-            self._show_all(left)
+            # What a recovery says of a commit is more than its record says; of the others there is no more.
+            self._show_all([left.get(item.commit_id, item) for item in still])
         return self._code
+
+    def _to_recover(self, items: Sequence[RecoveryItem], commit_id: str | None) -> Sequence[str | None]:
+        if commit_id is not None:
+            return [self._own(commit_id).commit_id]
+        if self._root is None:
+            return [None]  # all of them, and with one word
+        here = {marker.name for marker in self._root.joinpath(*PENDING).glob("*")}
+        return [item.commit_id for item in items if item.root == self._root or item.commit_id in here]
 
     def explain(self, commit_id: str) -> int:
         """One commit in full."""

@@ -73,6 +73,14 @@ def test_a_directory_of_another_user_is_refused_by_his_name(tmp_path: Path) -> N
     assert said is not None
     assert said.startswith("belongs to another user (")
     assert "--state-directory" in said
+    denied = PermissionError(errno.EACCES, "Permission denied", os.fspath(others[0]))
+    assert refusal(others[0], denied) == said, "that it is denied says less than why"
+
+
+def test_what_is_ours_and_denied_all_the_same_is_to_be_given_the_right(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    said = refusal(tmp_path, PermissionError(errno.EACCES, "Permission denied", os.fspath(tmp_path)))
+    assert said.startswith("cannot be used: Permission denied. Give yourself the right to write there, or")
 
 
 def test_a_file_above_it_is_named(tmp_path: Path) -> None:
@@ -86,7 +94,7 @@ def test_a_file_above_it_is_named(tmp_path: Path) -> None:
     ("number", "words"),
     [
         (errno.EROFS, "Make that file system writable"),
-        (errno.EACCES, "the right to write"),
+        (errno.EDQUOT, "Make room"),
         (errno.ENOSPC, "Make room"),
         (errno.EIO, "Mend that, or choose"),
     ],

@@ -223,6 +223,22 @@ def test_a_moved_workspace_is_recovered_where_it_is_now(world: World, tmp_path: 
     } == world.before
 
 
+@keeps("recovery.way-out")
+def test_naming_a_root_leaves_the_commits_of_other_workspaces_alone(world: World, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    write(other, FILES)
+    before = picture(other)
+    interrupt(other, world.state, STEPS, loaded=other / "Shop.slnx", nth=1)
+    half = picture(other)
+    ran = world.run("--root", world.root)
+    assert ran.returncode == 1, "one is left"
+    assert "1 commit is recovered." in ran.stdout
+    assert picture(other) == half
+    assert "is not the workspace" not in ran.stdout, "nothing is wrong with the other one"
+    assert world.run("run").returncode == 0
+    assert picture(other) == before
+
+
 @pytest.fixture
 def stranger(world: World, tmp_path: Path) -> World:
     """The same workspace, seen by a bridge that has another state directory."""
