@@ -315,7 +315,7 @@ async def _proved_and_staged(
     bound, changed = await _bindings(workspace, texts, after, plan, outcome)
     conflicts += (*_not_renamed(texts, after, plan, outcome), *changed)
     _refuse(plan, conflicts, wishes)
-    conflicts += await _errors(workspace, before, outcome.proved, wishes, tell)
+    conflicts += await _errors(workspace, before, plan, outcome, wishes, tell=tell)
     _refuse(plan, conflicts, wishes)
     title = f"Rename {plan.symbol.name!r} to {plan.new_name!r}"
     tree = outcome.staged
@@ -515,11 +515,29 @@ def _not_renamed(texts: Texts, after: Texts, plan: _Plan, outcome: _Outcome) -> 
 
 
 async def _errors(
-    workspace: Workspace, before: Overlay, after: Overlay, wishes: Wishes, tell: ProgressSink
+    workspace: Workspace,
+    before: Overlay,
+    plan: _Plan,
+    outcome: _Outcome,
+    wishes: Wishes,
+    *,
+    tell: ProgressSink,
 ) -> tuple[str, ...]:
-    """The compiler errors that the rename would bring.  Raises ``RenameUnverified``, ``SymbolCannotBeRenamed``."""
+    """The compiler errors that the rename would bring.  Raises ``RenameUnverified``, ``SymbolCannotBeRenamed``.
+
+    A document that holds neither name, and no use without the name either, is the same code to the compiler before and
+    after, once the uses are proved.  So a server need not answer for it.
+    """
+    concerned = {*plan.files, *(use.path for use in plan.uses)}
+    physical = workspace.load.links.physical
     try:
-        found = await new_errors_between(workspace, before, after, tell)
+        found = await new_errors_between(
+            workspace,
+            before,
+            outcome.proved,
+            tell,
+            is_unaffected=lambda path: physical(path) not in concerned,
+        )
     except BridgeError as error:
         if error.code != "CompilerValidationIncomplete":
             raise

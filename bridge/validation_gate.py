@@ -11,7 +11,8 @@ it takes for no member of its project.  Not seen at all are errors in code that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import anyio
@@ -45,11 +46,21 @@ async def new_compiler_errors(workspace: Workspace, tell: ProgressSink = to_nobo
     return await new_errors_between(workspace, Overlay(workspace.baseline), workspace.overlay, tell)
 
 
+def _none(_path: Path) -> bool:
+    return False
+
+
 async def new_errors_between(
-    workspace: Workspace, before: Overlay, after: Overlay, tell: ProgressSink = to_nobody
+    workspace: Workspace,
+    before: Overlay,
+    after: Overlay,
+    tell: ProgressSink = to_nobody,
+    *,
+    is_unaffected: Callable[[Path], bool] = _none,
 ) -> tuple[Finding, ...]:
     """The compiler errors that ``after`` has and ``before`` has not; needs the writer's lease.
 
+    Of documents that ``is_unaffected`` is true for no answer is needed: the caller knows that nothing in them changes.
     Raises ``CompilerValidationIncomplete``.
     """
     changes = _differing(workspace, before, after)
@@ -57,7 +68,9 @@ async def new_errors_between(
     projects = projects_concerned(workspace.structure, [change.path for change in changes])
     with anyio.move_on_after(LONGEST_VALIDATION):
         await _require_inside(workspace, changes, after)
-        return await _new_errors(workspace, before, after, changes, projects, tell=tell)
+        return await _new_errors(
+            workspace, before, after, changes, projects, tell=tell, is_unaffected=is_unaffected
+        )
     raise _incomplete(f"The language server took longer than {LONGEST_VALIDATION:g} s.")
 
 
@@ -127,13 +140,16 @@ async def _new_errors(
     projects: Sequence[Project],
     *,
     tell: ProgressSink,
+    is_unaffected: Callable[[Path], bool],
 ) -> tuple[Finding, ...]:
     changed = {change.path for change in changes}
     physical = workspace.load.links.physical
     documents = {d.path for project in projects for d in project.documents}
     documents = {path for path in documents if not after.is_deleted(physical(path))}
     documents |= {path for path in changed if after.exists(physical(path))}
-    broken = _whole(workspace, await look_at(workspace, after, sorted(documents), Stage(tell, 0, 80)))
+    seen = await look_at(workspace, after, sorted(documents), Stage(tell, 0, 80))
+    needed = {path: reason for path, reason in seen.missing.items() if not is_unaffected(path)}
+    broken = _whole(workspace, replace(seen, missing=needed))
     if not broken:
         return ()
     compared = sorted(path for path in broken.keys() | (documents & changed) if before.exists(physical(path)))
