@@ -11,19 +11,20 @@ RESOURCE_OPERATIONS = ("create", "rename", "delete")
 """Without the needed operation Roslyn's edit comes back empty, with no sign of failure."""
 
 
-def client_capabilities(*, dynamic_registration: bool) -> dict[str, object]:
+def client_capabilities(*, dynamic_registration: bool, applies_edits: bool) -> dict[str, object]:
     """The capabilities of ``initialize``.
 
     With ``dynamic_registration`` the server may register watchers, diagnostics and configuration at run time
     (Roslyn's way: then it leaves watching to us, and answers all its sources of diagnostics).  Without it a server
-    offers everything from the start and waits for no answer of ours while it starts.
+    offers everything from the start and waits for no answer of ours while it starts.  ``applies_edits``: whether there
+    are commands whose edit we take by ``workspace/applyEdit``.
     """
     dynamic = {"dynamicRegistration": dynamic_registration}
     return {
         "general": {"positionEncodings": ["utf-16"]},
         "window": {"workDoneProgress": True, "showMessage": {}},
         "workspace": {
-            "applyEdit": False,
+            "applyEdit": applies_edits,
             "configuration": True,
             "workspaceFolders": True,
             "didChangeConfiguration": dict(dynamic),

@@ -134,7 +134,7 @@ class CsharpLsDialect:
 
     def capabilities(self) -> dict[str, object]:
         """Without dynamic registration: everything is offered from the start, no round trip."""
-        return client_capabilities(dynamic_registration=False)
+        return client_capabilities(dynamic_registration=False, applies_edits=bool(self.edit_commands))
 
     def configuration(self, section: str, target: LoadTarget) -> object:
         """The defaults of the server are right: analyzers off, no virtual documents."""

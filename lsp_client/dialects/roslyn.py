@@ -183,7 +183,7 @@ class RoslynDialect:
 
     def capabilities(self) -> dict[str, object]:
         """With dynamic registration: watching is ours, and all sources of diagnostics answer."""
-        return client_capabilities(dynamic_registration=True)
+        return client_capabilities(dynamic_registration=True, applies_edits=bool(self.edit_commands))
 
     def configuration(self, section: str, target: LoadTarget) -> object:
         """Settings by name; ``None`` keeps a default, and is the only safe answer for what is unknown."""

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import anyio
 import msgspec
 import pytest
 
@@ -139,7 +140,8 @@ async def test_a_project_is_formatted_in_one_revision_without_generated_and_dele
         done = await format_project(made.agent)
         assert sorted(formatter.files) == ["Apple.cs", "New.cs", "obj.Gen.cs"]
         assert (done.staged, done.document_count) == (True, 3)
-        assert done.summary == "Format Core: 3 changed"
+        assert done.summary is not None
+        assert done.summary.startswith("Format Core: 3 changed")
         assert done.not_formatted.total_count == 0
         assert done.transaction is not None
         assert done.transaction.revision == 2
@@ -335,3 +337,96 @@ async def test_a_file_of_crlf_stays_one_whatever_the_server_writes(
         await format_document(made.agent)
         await made.agent.commit()
         assert made.file(FILE).read_bytes() == b"class A\r\n{\r\n}\r\n"
+
+
+# --- bounds, cancellation, death ----------------------------------------------------------------------------
+
+
+@keeps("format.project")
+async def test_what_the_time_did_not_suffice_for_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.formatting.LONGEST_PROJECT", 0.0)
+    async with compiled(tmp_path, monkeypatch, {FILE: UGLY}) as (made, _):
+        Formatter(made)
+        await made.agent.start()
+        async with made.server.held("textDocument/formatting"):
+            done = await format_project(made.agent)
+        assert not done.staged
+        left = {entry.path: entry.reason for entry in done.not_formatted.items or ()}
+        assert sorted(left) == [FILE, "Core/Pear.cs"]
+        assert "the time for one project (0 s) was over" in left[FILE]
+        await made.server.until(lambda: not made.server.open)
+
+
+@keeps("format.project")
+async def test_documents_are_opened_some_at_a_time_and_none_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.formatting.OPEN_AT_ONCE", 2)
+    names = [f"Core/Tree{number}.cs" for number in range(5)]
+    async with compiled(tmp_path, monkeypatch, dict.fromkeys(names, UGLY)) as (made, _):
+        formatter = Formatter(made)
+        most_open = 0
+
+        async def count(params: msgspec.Raw) -> object:
+            nonlocal most_open
+            most_open = max(most_open, len(made.server.open))
+            return await formatter.answer(params)
+
+        made.server.answers["textDocument/formatting"] = count
+        await made.agent.start()
+        assert (await format_project(made.agent)).summary == "Format Core: 5 changed"
+        assert most_open == 2
+        await made.agent.roll_back()
+        await made.agent.actions(FILE)
+        await made.server.until(lambda: not made.server.open)
+
+
+@keeps("call.cancelled")
+@pytest.mark.parametrize("tool", ["format-document", "format-project"])
+async def test_a_cancelled_formatting_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
+) -> None:
+    target: Json = (
+        {"document": {"path": FILE}} if tool == "format-document" else {"project": {"name": "Core"}}
+    )
+    async with compiled(tmp_path, monkeypatch, {FILE: UGLY}) as (made, _):
+        Formatter(made)
+        await made.agent.start()
+        before = made.agent.identity
+
+        async def call() -> None:
+            await made.agent.call(tool, **target)
+
+        async with made.server.held("textDocument/formatting") as held, anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await held.reached.wait()
+            tasks.cancel_scope.cancel()
+        await made.agent.status()
+        assert made.agent.identity == before
+        await made.server.until(lambda: not made.server.open)
+        assert (await format_document(made.agent)).staged
+
+
+@keeps("death.restart")
+async def test_a_server_that_dies_while_it_formats_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compiled(tmp_path, monkeypatch, {FILE: UGLY}) as (made, _):
+        formatter = Formatter(made)
+        deaths = 0
+
+        async def dies_once(params: msgspec.Raw) -> object:
+            nonlocal deaths
+            if deaths == 0:
+                deaths += 1
+                made.server.kill()
+                await anyio.sleep_forever()
+            return await formatter.answer(params)
+
+        made.server.answers["textDocument/formatting"] = dies_once
+        await made.agent.start()
+        assert (await format_project(made.agent)).summary == "Format Core: 1 changed"
+        assert deaths == 1
+        assert len(made.server.processes) == 2
