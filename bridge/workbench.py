@@ -22,7 +22,7 @@ from bridge import solutions
 from bridge.committing import InputsChanged, Order, intended, is_written, write
 from bridge.errors import BridgeError
 from bridge.instances import Neighbours, neighbours
-from bridge.loading import Loader, LoadRequest
+from bridge.loading import VIEWS, Loader, LoadRequest
 from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
 from bridge.progress import ProgressSink, Stage
@@ -31,6 +31,7 @@ from bridge.state_directory import StateDirectory
 from bridge.states import State
 from bridge.workspace import Workspace
 from lsp_client.discovery import find_dotnet
+from lsp_client.scratch import sweep
 from lsp_client.supervisor import Supervisor
 from schemas.selectors import WorkspaceSelector
 from transactions.commit import CommitResult
@@ -52,6 +53,7 @@ async def open_workbench(options: Options) -> AsyncIterator[Workbench]:
     async with anyio.create_task_group() as servers:
         workbench = Workbench(options, servers)
         servers.start_soon(workbench.recoveries.run)
+        servers.start_soon(to_thread.run_sync, sweep, workbench.state_directory.path / VIEWS)
         try:
             yield workbench
         finally:

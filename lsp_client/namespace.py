@@ -240,8 +240,9 @@ class Tree:
         self._directory = directory
         self._views = 0
         self._device = -1
-        self.created: dict[str, tuple[str, list[str]]] = {}  # path -> text, and the folders made for it
+        self.created: dict[str, str] = {}
         self.gone: set[str] = set()
+        self._folders: list[str] = []  # made for created files, the inner ones after the outer ones
 
     def renew(self) -> None:
         """Put a fresh view of the real tree on top, with nothing staged.  Raises ``Refused``."""
@@ -273,6 +274,7 @@ class Tree:
         self._device = os.stat(self._root).st_dev  # noqa: PTH116 - as above
         self.created.clear()
         self.gone.clear()
+        self._folders.clear()
 
     def _carry_over(self, before: str, view: str) -> None:
         """Files below ``obj`` that only the server has made."""
@@ -308,7 +310,7 @@ class Tree:
         steps += [(path, self._take_away) for path in sorted(self.created.keys() - created.keys())]
         steps += [(path, self._bring_back) for path in sorted(self.gone - set(gone))]
         steps += [(path, self._remove) for path in sorted(set(gone) - self.gone)]
-        changed = sorted(path for path, text in created.items() if self.created.get(path, (None,))[0] != text)
+        changed = sorted(path for path, text in created.items() if self.created.get(path) != text)
         steps += [(path, lambda path: self._put(path, created[path])) for path in changed]
         for path, step in steps:
             try:
@@ -318,27 +320,25 @@ class Tree:
         return refused
 
     def _put(self, path: str, text: str) -> None:
-        known = self.created.get(path)
-        made = self._make_folders(path) if known is None else known[1]
+        if path not in self.created:
+            self._make_folders(path)
         try:
-            self._write(path, text, exclusive=known is None)
+            self._write(path, text, exclusive=path not in self.created)
         except FileExistsError:
             same = os.path.realpath(f"{self._root}/{path}")
             if all(same != os.path.realpath(f"{self._root}/{other}") for other in self.created):
                 raise
             # A linked folder gives one file two names: under the other one it has been put there already.
-        self.created[path] = (text, made)
+        self.created[path] = text
 
-    def _make_folders(self, path: str) -> list[str]:
-        made: list[str] = []
+    def _make_folders(self, path: str) -> None:
         folder = self._root
         for name in path.split("/")[:-1]:
+            self._check_inside(folder)
             folder = f"{folder}/{name}"
             with contextlib.suppress(FileExistsError):
-                self._check_inside(os.path.dirname(folder))  # noqa: PTH120 - as above
                 os.mkdir(folder)  # noqa: PTH102 - as above
-                made.append(folder)
-        return made
+                self._folders.append(folder)
 
     def _write(self, path: str, text: str, *, exclusive: bool = True) -> None:
         self._check_inside(os.path.dirname(f"{self._root}/{path}"))  # noqa: PTH120 - as above
@@ -354,10 +354,11 @@ class Tree:
     def _take_away(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{self._root}/{path}")  # noqa: PTH108 - as above
-        _, made = self.created.pop(path)
-        for folder in reversed(made):
-            with contextlib.suppress(OSError):  # another staged file, or the server's, lies in it
+        del self.created[path]
+        for folder in reversed(self._folders):
+            with contextlib.suppress(OSError):  # something lies in it, ours or the server's
                 os.rmdir(folder)  # noqa: PTH106 - as above
+        self._folders = [folder for folder in self._folders if os.path.isdir(folder)]  # noqa: PTH112 - as above
 
     def _remove(self, path: str) -> None:
         self._check_inside(os.path.dirname(f"{self._root}/{path}"))  # noqa: PTH120 - as above

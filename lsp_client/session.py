@@ -60,6 +60,7 @@ from lsp_client.messages import (
 )
 from lsp_client.mirror import Mirror
 from lsp_client.process import STDERR_TAIL_BYTES
+from lsp_client.showing import Showing, limits_of
 from lsp_client.staged_tree import StagedTree, TreeLost
 from lsp_client.uris import path_to_uri
 
@@ -87,12 +88,6 @@ WHOLE: Final = (None,)
 
 CLIENT_NAME: Final = "roslyn-bridge"
 
-LATER: Final = "a created file joins its project only once it is on disk"
-"""Why a created file is no member, where the server has only the disk to go by."""
-
-NO_MEMBER: Final = "the server has not taken it into any of its projects"
-"""Why a created file is no member, although the server finds it in its folder."""
-
 _NO_RUNTIME: Final = re.compile(
     r"You must install(?: or update)? \.NET|No \.NET SDKs were found|No instances of MSBuild", re.IGNORECASE
 )
@@ -108,11 +103,6 @@ class _Resolved(msgspec.Struct, frozen=True):
 class _FixAllRequest(msgspec.Struct, frozen=True):
     title: str
     data: msgspec.Raw
-
-
-def limits_of(dialect: Dialect, *, in_tree: bool) -> tuple[str, ...]:
-    """What a server of this kind cannot do, with or without a tree of its own to look at."""
-    return dialect.limits if in_tree or dialect.created_files_become_members else (*dialect.limits, LATER)
 
 
 class Session:
@@ -149,19 +139,23 @@ class Session:
         """Set when the server can no longer be used although its process lives: what it sees is not known."""
         self.tree_refused = tree if isinstance(tree, str) else None
         """Why the server has no tree of its own to look at, where it was to have one."""
-        self._tree = tree if isinstance(tree, StagedTree) else None
-        self.limits: tuple[str, ...] = limits_of(dialect, in_tree=self._tree is not None)
+        own_tree = tree if isinstance(tree, StagedTree) else None
+        self.limits: tuple[str, ...] = limits_of(dialect, in_tree=own_tree is not None)
         if self.tree_refused is not None:
             self.limits += (f"staged files are shown as texts only: {self.tree_refused}",)
-        self.outsiders: Mapping[Path, str] = {}
-        """Created documents of the present view that the server does not take for members of a project, and why."""
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail
         self._read_text = text_reader
         self._edits = edits or EditIntake()
         self._command_turn = anyio.Lock()
         self._mirror = Mirror(dialect, self._send, text_reader, lambda path: dialect.knows(self, path))
-        self._untold: list[FileEvent] = []
+        self._showing = Showing(
+            dialect,
+            self._mirror,
+            own_tree,
+            files_changed=self._take_in,
+            knows=lambda path: dialect.knows(self, path),
+        )
         self._lock = anyio.Lock()
         self._loads_seen = 0
         self._probe: Path | None = None
@@ -252,47 +246,22 @@ class Session:
         A ``visit`` is a view for one question, after which the server comes back: created files of the present view
         may stay where they are, as files that hold nothing.
 
-        Raises ServerGone, RequestTimedOut when the server takes nothing any more, TreeLost when its tree cannot be
-        brought in step.
+        Raises ServerGone, RequestTimedOut when the server takes nothing any more or its tree is lost.
         """
         async with self._lock:
             await self._follow_loads()
-            await self._show(self._tree.visiting(view) if self._tree is not None and visit else view)
+            try:
+                await self._showing.show(view, visit=visit)
+            except TreeLost as error:
+                self.broken.set()
+                raise ServerGone(str(error)) from error
 
-    async def _show(self, view: DocumentView) -> None:
-        if self._tree is None:
-            await self._mirror.show(view)
-            self.outsiders = (
-                {} if self.dialect.created_files_become_members else dict.fromkeys(view.created, LATER)
-            )
-            return
-        if not self._tree.is_that_of(view):
-            # What leaves the tree is closed before, and what comes into it is opened when it is a member.
-            await self._mirror.show(self._tree.common(view))
-            await self._restage(self._tree, view)
-        await self._make_members(self._tree)
-        await self._mirror.show(self._tree.remainder(view))
-
-    async def _restage(self, tree: StagedTree, view: DocumentView) -> None:
+    async def _take_in(self, events: Sequence[FileEvent]) -> bool:
+        """Tell of files that came, went or changed, and wait until that is taken in, if it can be known."""
         try:
-            events = await tree.show(view)
-        except TreeLost:
-            self.broken.set()
-            raise
-        self._untold += [event for event in events if event.path.suffix.lower() == ".cs"]
-        created = sorted(path for path in view.created if path.suffix.lower() == ".cs")
-        self.outsiders = {path: tree.refused.get(path, NO_MEMBER) for path in created}
-
-    async def _make_members(self, tree: StagedTree) -> None:
-        """Tell what came into the tree and left it, and see what the server makes of it; goes on where it was cut short."""
-        if self._untold:
-            # Whether all of it was taken in is asked file by file below.
-            await self._while_alive(lambda: self.dialect.files_changed(self, tuple(self._untold)))
-            self._untold.clear()
+            return await self._while_alive(lambda: self.dialect.files_changed(self, events))
+        finally:
             self._loads_seen = self.watch.ended
-        for path in sorted(self.outsiders.keys() & tree.created):
-            if await self.dialect.knows(self, path):
-                self.outsiders = {p: why for p, why in self.outsiders.items() if p != path}
 
     async def _follow_loads(self) -> None:
         """A load we did not expect: wait for its end, and do not believe in the texts it threw away."""
@@ -339,28 +308,12 @@ class Session:
             return True
         async with self._lock:
             await self._follow_loads()
-            if not await self._tree_is_fresh():
+            news = self._showing.news_in(events)
+            if not await self._showing.renew():
                 return False
-            try:
-                known = await self._while_alive(lambda: self.dialect.files_changed(self, events))
-            finally:
-                self._loads_seen = self.watch.ended
+            known = await self._take_in(news) if news else True
             await self._mirror.show(self._mirror.view)
             return known
-
-    async def _tree_is_fresh(self) -> bool:
-        """Where the server looks at a tree, that is one of the disk as it was: give it a new one."""
-        if self._tree is None:
-            return True
-        try:
-            await self._tree.renew()
-        except TreeLost:
-            return False
-        # What was staged in the old tree is on disk now or was dropped; the next `synchronise` stages what is not.
-        await self._mirror.show(self._tree.common(self._mirror.view))
-        self._untold.clear()
-        self.outsiders = {}
-        return True
 
     async def sees(self, path: Path) -> bool:
         """Whether the server has a document for this file."""
@@ -375,6 +328,11 @@ class Session:
     def document_versions(self) -> Mapping[Path, int]:
         """The open documents, and the version that the server has of each."""
         return self._mirror.versions
+
+    @property
+    def outsiders(self) -> Mapping[Path, str]:
+        """Created documents of the present view that the server does not take for members of a project, and why."""
+        return self._showing.outsiders
 
     @property
     def unseen_documents(self) -> frozenset[Path]:

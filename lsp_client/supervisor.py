@@ -46,7 +46,8 @@ from lsp_client.failures import (
 from lsp_client.incoming import Incoming
 from lsp_client.loading import LoadWatch
 from lsp_client.process import ServerProcess, spawn
-from lsp_client.session import Session, limits_of
+from lsp_client.session import Session
+from lsp_client.showing import limits_of
 from lsp_client.staged_tree import StagedTree, TreeLost, enclosed
 
 RESTART_DELAYS: Final = (0.0, 0.5, 1.0, 2.0, 4.0)
