@@ -41,7 +41,8 @@ EXPORTED = "exported"
 EXPORTED_WORKSPACE = "exported-workspace"
 """Notes in a record: it was copied out, and so was what lies under its root."""
 
-_NOT_READABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ESTALE})
+_NOT_READABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOTDIR, errno.ESTALE, errno.EIO})
+"""One file that a failing disk does not give must not keep a person from all others, and from ending the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +242,7 @@ class _Copies:
             except OSError as error:
                 if error.errno not in _NOT_READABLE:
                     raise
-                self.unread.append(places.path(above, below))
+                self._tell(places.path(above, below))
                 continue
             if is_directory:
                 waiting += [((*above, below), each) for each in self._names(places, (*above, below))]
@@ -257,7 +258,7 @@ class _Copies:
         except OSError as error:
             if error.errno not in (errno.EINVAL, *_NOT_READABLE):
                 raise
-            self.unread.append(places.path(directory, name))
+            self._tell(places.path(directory, name))
             return None
 
     def _names(self, places: Places, workshop: Directory) -> list[str]:
@@ -268,24 +269,24 @@ class _Copies:
         except OSError as error:
             if error.errno not in _NOT_READABLE:
                 raise
-            self.unread.append(places.path(workshop))
+            self._tell(places.path(workshop))
             return []
 
     def _read(self, places: Places, directory: Directory, name: str) -> bytes | None:
-        """None for what is no file. Raises OSError when the disk fails."""
+        """None for what is no file, or cannot be read, which is told. Raises any other OSError."""
         try:
             if not places.is_file(directory, name):
                 return None
             descriptor = places.system.open_file(name, places.descriptor(directory))
+            with os.fdopen(descriptor, "rb") as stream:
+                return stream.read()
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno not in _NOT_READABLE:
                 raise
-            self.unread.append(places.path(directory, name))
+            self._tell(places.path(directory, name))
             return None
-        with os.fdopen(descriptor, "rb") as stream:
-            return stream.read()
 
     def _write(self, kind: str, name: str, data: bytes, other_name: str, *, is_link: bool = False) -> None:
         """`other_name` is taken in `unassigned` where something else stands at the name already."""

@@ -206,6 +206,27 @@ def test_a_discard_ends_the_record_even_if_the_tree_cannot_be_tidied(
     assert pending(place.state) == ()
 
 
+def test_a_file_that_a_failing_disk_does_not_give_stays_and_nothing_else_is_kept_from_a_person(
+    place: Place, calls: list[str], tmp_path: Path
+) -> None:
+    place.die(halfway(calls))
+    commit_id, workshop = id_of(place), workshop_of(place)
+    broken = next(workshop.glob("*.old"))
+
+    class Failing(FaultySystem):
+        def open_file(self, name: str, directory: int) -> int:
+            if name == broken.name:
+                raise OSError(errno.EIO, "unreadable")
+            return super().open_file(name, directory)
+
+    exported = export(place.state, commit_id, tmp_path / "out", system=Failing())
+    assert exported.unread == (broken,)
+    assert (tmp_path / "out/before/App/A.cs").read_bytes() == b"class A { }\r\n"
+    assert workshop in discard(place.state, commit_id, system=Failing()).left
+    assert broken.exists()
+    assert pending(place.state) == ()
+
+
 def test_a_record_that_cannot_be_read_leaves_its_workshop_and_says_so(
     place: Place, calls: list[str], tmp_path: Path
 ) -> None:
