@@ -22,8 +22,14 @@ class Leases:
         self._wait = wait
         self._readers = 0
         self._writing = False
+        self._writers = 0
         self._writers_waiting = 0
         self._changed = anyio.Event()
+
+    @property
+    def writers(self) -> int | None:
+        """How many writers there have been; ``None`` while one is there or waits.  The same twice: nobody wrote between."""
+        return None if self._writing or self._writers_waiting else self._writers
 
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
@@ -43,6 +49,7 @@ class Leases:
         try:
             await self._wait_until(self._writer_may_enter)
             self._writing = True
+            self._writers += 1
         finally:
             self._writers_waiting -= 1
             self._wake()

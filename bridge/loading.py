@@ -56,7 +56,10 @@ SHAPING_SUFFIXES = frozenset(
 VIEWS = "views"
 """The folder of the state directory in which servers with a tree of their own write."""
 
-SHAPING_NAMES = frozenset({"global.json", "nuget.config", "packages.lock.json"})
+SHAPING_NAMES = frozenset(
+    {"global.json", "nuget.config", "packages.lock.json", ".editorconfig", ".globalconfig"}
+)
+"""The last two are nothing but a suffix, which for ``Path`` is none."""
 
 Severity = Literal["Info", "Warning", "Error"]
 _SEVERITIES: Mapping[str, Severity] = {"error": "Error", "warning": "Warning", "info": "Info"}

@@ -18,6 +18,7 @@ ENVIRONMENT_PREFIX = "ROSLYN_BRIDGE_"
 ServerKind = Literal["auto", "roslyn", "csharp-ls", "embedded"]
 ExternalChanges = Literal["pick-up", "report"]
 Restore = Literal["auto", "never"]
+Watch = Literal["auto", "off"]
 LineEndings = Literal["adapt", "keep"]
 ServerView = Literal["text", "overlay"]
 CommitValidation = Literal["none", "no-new-compiler-errors"]
@@ -58,6 +59,8 @@ class Options:
     """Whether ``dotnet restore`` may run before a load that needs it."""
     external_changes: ExternalChanges = "pick-up"
     """Whether a change on disk outside a transaction is picked up, or reported as ``WorkspaceOutOfDate``."""
+    watch: Watch = "auto"
+    """Whether folders are watched, so that a change on disk is told before the next call meets it."""
     line_endings: LineEndings = "adapt"
     """Whether inserted text takes the line ends of its file, when those are uniform."""
     commit_validation: CommitValidation = "none"
@@ -136,6 +139,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "server_view": _choice(get_args(ServerView)),
     "restore": _choice(get_args(Restore)),
     "external_changes": _choice(get_args(ExternalChanges)),
+    "watch": _choice(get_args(Watch)),
     "line_endings": _choice(get_args(LineEndings)),
     "commit_validation": _choice(get_args(CommitValidation)),
     "max_transaction_revisions": _whole(1, 10_000),

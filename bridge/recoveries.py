@@ -108,6 +108,10 @@ class Recoveries:
                 f"The commit {strangers[0].commit_id} in {os.fspath(root)} is unfinished. {strangers[0].message}",
             )
 
+    async def is_clear(self, root: Path) -> bool:
+        """Whether no unfinished commit is in the way of ``root``, not one that is going on either.  Recovers nothing."""
+        return not any(await self._in_thread(partial(self._look, root)))
+
     async def _recover_in(self, root: Path) -> None:
         with anyio.move_on_after(RECOVERY_WAIT):
             await self._ended.wait()

@@ -29,6 +29,7 @@ from bridge.progress import ProgressSink, Stage
 from bridge.recoveries import Recoveries
 from bridge.state_directory import StateDirectory
 from bridge.states import State
+from bridge.watching import Hint, Watcher
 from bridge.workspace import Workspace
 from lsp_client.discovery import find_dotnet
 from lsp_client.scratch import sweep
@@ -141,6 +142,7 @@ class Workbench:
             raise
         self._workspaces[workspace.id] = workspace
         await self._publish(workspace)
+        await self._watch(workspace)
         return workspace
 
     async def _require_unmoved(self, workspace: Workspace) -> None:
@@ -171,15 +173,27 @@ class Workbench:
             del self._workspaces[workspace.id]
             self._published.pop(workspace.id, None)
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(workspace.instance.close)
-                await workspace.supervisor.stop()
+                await _end(workspace)
 
     async def stop_servers(self) -> None:
         """Stop the servers of all workspaces at once; used at the end of the process."""
         async with anyio.create_task_group() as stops:
             for workspace in self.workspaces:
-                stops.start_soon(workspace.supervisor.stop)
-                stops.start_soon(to_thread.run_sync, workspace.instance.close)
+                stops.start_soon(_end, workspace)
+
+    # --- hints --------------------------------------------------------------------------------------------
+
+    async def _watch(self, workspace: Workspace) -> None:
+        if self.options.watch == "off":
+            return
+
+        async def look(hint: Hint) -> bool:
+            has_looked = await workspace.glance(hint, self.recoveries.is_clear)
+            await self._publish(workspace)
+            return has_looked
+
+        workspace.watcher = Watcher(workspace.root, inputs=workspace.inputs_alone, look=look)
+        await self._servers.start(workspace.watcher.run)
 
     # --- other bridges ------------------------------------------------------------------------------------
 
@@ -257,6 +271,7 @@ class Workbench:
                 yield
         finally:
             await self._publish(workspace)
+            _nudge(workspace)
 
     @asynccontextmanager
     async def looking(self, workspace: Workspace) -> AsyncIterator[None]:
@@ -268,12 +283,15 @@ class Workbench:
     @asynccontextmanager
     async def holding(self, workspace: Workspace) -> AsyncIterator[None]:
         """The writer's lease on a workspace that is still open; nothing else is looked at."""
-        async with workspace.leases.exclusive():
-            self._require_still_open(workspace)
-            try:
-                yield
-            finally:
-                await self._publish(workspace)
+        try:
+            async with workspace.leases.exclusive():
+                self._require_still_open(workspace)
+                try:
+                    yield
+                finally:
+                    await self._publish(workspace)
+        finally:
+            _nudge(workspace)
 
     @asynccontextmanager
     async def examining(self, workspace: Workspace) -> AsyncIterator[None]:
@@ -393,6 +411,21 @@ class Workbench:
                 except BridgeError:
                     logger.info("rolled back; the change on disk is still to be read")
             return workspace.state
+
+
+def _nudge(workspace: Workspace) -> None:
+    """A call has given its lease back: time for a look that had to wait for that."""
+    if workspace.watcher is not None:
+        workspace.watcher.nudge(workspace.load.inputs)
+
+
+async def _end(workspace: Workspace) -> None:
+    """Stop everything that runs for a workspace, all at once."""
+    async with anyio.create_task_group() as stops:
+        stops.start_soon(workspace.supervisor.stop)
+        stops.start_soon(to_thread.run_sync, workspace.instance.close)
+        if workspace.watcher is not None:
+            stops.start_soon(workspace.watcher.stop)
 
 
 async def _keep(supervisor: Supervisor, *, task_status: TaskStatus[None]) -> None:

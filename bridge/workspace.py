@@ -38,6 +38,7 @@ from bridge.projects import Structure
 from bridge.snapshots import SnapshotId, new_snapshot_id
 from bridge.solutions import PathRefused
 from bridge.states import Event, State, next_state
+from bridge.watching import Hint, Watcher
 from lsp_client.dialects.base import DocumentView, EventKind, FileEvent
 from lsp_client.session import Session
 from lsp_client.supervisor import Supervisor
@@ -93,6 +94,8 @@ class Workspace:
         self._options = options
         self._require_clear = require_clear
         self.instance = Instance(request.root, request.path)
+        self.watcher: Watcher | None = None
+        """Hints at changes on disk while nobody calls; the workbench runs it."""
         self._committed_snapshot = new_snapshot_id()
         self._baseline = Baseline(self.root)
         self._owed_events: list[FileEvent] = []
@@ -199,11 +202,43 @@ class Workspace:
             return False
         change = await self.first_change()
         if change is None:
+            self.external_change = None
             return False
         if self.state is State.READY and picks_up:
             return True
         self.note_change(change)
         return False
+
+    async def glance(self, hint: Hint, is_clear: Callable[[Path], Awaitable[bool]]) -> bool:
+        """Look at what a hint names while nobody calls; False when it was no time for that, and nothing was learnt.
+
+        Takes no lease, so no call is ever told that the workspace is busy because of it; what it sees counts only if no
+        writer came meanwhile, and if the root ``is_clear`` of unfinished commits: half of somebody's commit is no state.
+        It moves no snapshot: a change that the next call would pick up is told and not picked up.
+        """
+        writers = self.leases.writers
+        if writers is None:
+            return False
+        if self.state not in (State.READY, State.TRANSACTION_ACTIVE):
+            return True
+        # Of a change that was told, it is to be told as well that it is gone; so everything is looked at then.
+        change = await (self.first_change() if self.external_change else self._hinted_change(hint))
+        if change is not None and not await is_clear(self.root):
+            return False
+        if self.leases.writers != writers:
+            return False
+        if self.state is State.READY and self._options.external_changes == "pick-up":
+            self.external_change = change
+        elif change is not None:
+            self.note_change(change)
+        return True
+
+    async def _hinted_change(self, hint: Hint) -> ExternalChange | None:
+        if hint is None:
+            return await self.first_change()
+        async with self._look_turn:
+            changes = await to_thread.run_sync(self.load.inputs.changes_among, hint)
+        return changes[0] if changes else None
 
     async def first_change(self) -> ExternalChange | None:
         """The first input that differs from what was loaded."""
@@ -433,7 +468,8 @@ class Workspace:
 
         ``written`` maps each path of the commit to the SHA-256 of its bytes, ``None`` for a deleted file.
         """
-        await to_thread.run_sync(self.load.accept, written)
+        async with self._look_turn:  # a glance may be under way
+            await to_thread.run_sync(self.load.accept, written)
         self.transaction = None
         self.state = next_state(self.state, Event.COMMITTED)
         self._begin_committed_state()

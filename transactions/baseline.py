@@ -361,9 +361,30 @@ class Inputs:
         """The input files."""
         return self._files.keys()
 
+    @property
+    def directories(self) -> Iterable[Path]:
+        """The directories in which the names count."""
+        return self._listings.keys()
+
     def changes(self) -> tuple[ExternalChange, ...]:
         """Every input that is not what it was when captured, in path order. Empty means: nothing changed."""
-        changes = [*self._changed_files(), *self._changed_listings(), *self._unreadable_directories()]
+        return self._changes(self._files, tuple(self._listings))
+
+    def changes_among(self, paths: Iterable[Path]) -> tuple[ExternalChange, ...]:
+        """The same, looking at these paths and at the names in their directories only. Empty proves nothing else."""
+        named = dict.fromkeys(paths)
+        directories = dict.fromkeys(parent for path in named for parent in (path, path.parent))
+        return self._changes(
+            [path for path in named if path in self._files],
+            [directory for directory in directories if directory in self._listings],
+        )
+
+    def _changes(self, files: Iterable[Path], directories: Iterable[Path]) -> tuple[ExternalChange, ...]:
+        changes = [
+            *self._changed_files(files),
+            *self._changed_listings(directories),
+            *self._unreadable_directories(),
+        ]
         return tuple(sorted(self._renames_joined(changes), key=lambda change: os.fspath(change.path)))
 
     def accept(self, written: Mapping[Path, bytes | None]) -> None:
@@ -444,8 +465,9 @@ class Inputs:
                     listing.files.add(entry.name)
         return listing
 
-    def _changed_files(self) -> Iterator[ExternalChange]:
-        for path, watched in self._files.items():
+    def _changed_files(self, paths: Iterable[Path]) -> Iterator[ExternalChange]:
+        for path in paths:
+            watched = self._files[path]
             looked_ns = time.time_ns()
             change, fingerprint = _compare(path, watched.fingerprint, watched.looked_ns, follow=True)
             if change is not None:
@@ -453,8 +475,8 @@ class Inputs:
             elif fingerprint is not watched.fingerprint or watched.looked_ns < looked_ns - RACY_NANOSECONDS:
                 watched.fingerprint, watched.looked_ns = fingerprint, looked_ns
 
-    def _changed_listings(self) -> Iterator[ExternalChange]:
-        for directory in list(self._listings):
+    def _changed_listings(self, directories: Iterable[Path]) -> Iterator[ExternalChange]:
+        for directory in directories:
             listing = self._listings[directory]
             try:
                 status = directory.stat()

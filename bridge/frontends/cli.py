@@ -42,6 +42,10 @@ OPTION_HELP: Mapping[str, tuple[str, str]] = {
         "pick-up|report",
         "Whether a change on disk outside a transaction is picked up, or reported as WorkspaceOutOfDate.",
     ),
+    "watch": (
+        "auto|off",
+        "Whether folders are watched, so that a change on disk is told before the next call meets it.",
+    ),
     "line_endings": (
         "adapt|keep",
         "Whether inserted text takes the line ends of its file, when those are uniform.",

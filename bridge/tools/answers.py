@@ -127,6 +127,13 @@ def advisories(workspace: Workspace, others: Neighbours | None) -> tuple[locatio
                 f"Other bridges have this workspace open, but what they say about it cannot be read: {names}.",
             )
         )
+    if workspace.watcher is not None and workspace.watcher.problem is not None:
+        told.append(
+            (
+                "WorkspaceWatchIncomplete",
+                f"A change on disk may be told only when the next call meets it: {workspace.watcher.problem}.",
+            )
+        )
     return tuple(
         locations.Diagnostic(id=code, severity="Warning", message=message, location=PROJECT_HAS_NO_PLACE)
         for code, message in told

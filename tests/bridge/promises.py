@@ -320,6 +320,14 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "In a transaction any changed input is a conflict; rolling back leads on.",
     ),
     "external.same-bytes": ("commit 6", "The same bytes under a new time are no change."),
+    "external.hinted": (
+        "issue 4, 4",
+        "A change on disk is told while nobody calls; no snapshot moves because of it.",
+    ),
+    "external.hint-only": (
+        "issue 4, 4",
+        "Without a watch, or with one that fails, the workspace works on; what is unclear is looked at.",
+    ),
     "external.own": ("behaviour 16.7", "Our own commits and build folders are no external change."),
     # the server's death
     "death.restart": (

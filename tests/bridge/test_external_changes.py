@@ -63,6 +63,11 @@ def add_build_properties(made: Scene) -> None:
     made.file("Directory.Build.props").write_text("<Project />\n", encoding="utf-8")
 
 
+def add_settings_of_a_folder(made: Scene) -> None:
+    made.file("Core/Sub").mkdir()
+    made.file("Core/Sub/.editorconfig").write_text("[*.cs]\nindent_size = 2\n", encoding="utf-8")
+
+
 CHANGES: Mapping[str, tuple[Callable[[Scene], None], str, str, int, int]] = {
     # what happens, its kind and path as told, documents afterwards, server processes afterwards
     "another text": (write_other_text, "Changed", FILE, 3, 1),
@@ -71,6 +76,7 @@ CHANGES: Mapping[str, tuple[Callable[[Scene], None], str, str, int, int]] = {
     "a renamed file": (rename_a_file, "Renamed", "Core/Quince.cs", 3, 1),
     "a changed project": (change_a_project, "Changed", "App/App.csproj", 4, 2),
     "a changed solution": (change_the_solution, "Changed", "Shop.slnx", 2, 2),
+    "new settings of a folder": (add_settings_of_a_folder, "Created", "Core/Sub/.editorconfig", 3, 2),
     "new build properties": (add_build_properties, "Created", "Directory.Build.props", 3, 2),
 }
 

@@ -71,6 +71,7 @@ def test_each_option_reaches_the_options_in_kebab_case() -> None:
         "server_path": "/opt/server.dll",
         "restore": "never",
         "external_changes": "report",
+        "watch": "off",
         "line_endings": "keep",
         "commit_validation": "no-new-compiler-errors",
         "tool_output_schema_mode": "Full",
