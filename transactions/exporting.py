@@ -288,6 +288,10 @@ class _Copies:
             self._tell(places.path(directory, name))
             return None
 
+    def _tell(self, path: Path) -> None:
+        if path not in self.unread:
+            self.unread.append(path)
+
     def _write(self, kind: str, name: str, data: bytes, other_name: str, *, is_link: bool = False) -> None:
         """`other_name` is taken in `unassigned` where something else stands at the name already."""
         path = self.folder / kind / name
