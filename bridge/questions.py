@@ -69,7 +69,7 @@ def not_seen(
     ``DocumentInSeveralProjects`` where that is the reason, else the code ``otherwise``.
     """
     documents = workspace.structure.documents_at(error.path)
-    if len(documents) < 2:
+    if len(documents) < 2 or error.loaded is not None:
         return BridgeError(otherwise, str(error))
     owners = describe_owners(workspace.structure, documents)
     return BridgeError(

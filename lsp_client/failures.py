@@ -124,13 +124,17 @@ class CommandRefused(LanguageServerError):
 class DocumentNotSeen(LanguageServerError):
     """The server has no single document for ``path``: it is in no loaded project, or in several.
 
-    An empty answer about it would mean "don't know".
+    ``loaded`` is the one target framework that the server has loaded where another one was asked about.  An empty answer
+    about the document would mean "don't know".
     """
 
-    def __init__(self, path: Path, server: str) -> None:
+    def __init__(self, path: Path, server: str, *, loaded: str | None = None) -> None:
         self.path = path
         self.server = server
-        super().__init__(
-            f"{server} has no single document for '{path.name}': the file is in no loaded project, is linked into "
-            "several, or is compiled for several frameworks."
+        self.loaded = loaded
+        reason = (
+            "the file is in no loaded project, is linked into several, or is compiled for several frameworks"
+            if loaded is None
+            else f"it has loaded the target framework {loaded} alone, and was asked about another one"
         )
+        super().__init__(f"{server} has no single document for '{path.name}': {reason}.")

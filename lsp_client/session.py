@@ -423,7 +423,7 @@ class Session:
         """A server that loaded one framework of several would answer for that one, whatever was asked."""
         wanted = None if project is None else project.target_framework
         if wanted is not None and self._framework not in (None, wanted):
-            raise DocumentNotSeen(path, self.server_name)
+            raise DocumentNotSeen(path, self.server_name, loaded=self._framework)
 
     async def resolve(self, action: ServerAction) -> WorkspaceEdit | None:
         """The edit of an action, ``None`` when the server gives none.

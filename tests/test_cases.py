@@ -89,13 +89,19 @@ CASES: Mapping[str, tuple[str, ...]] = {
     ),
     "C33": (
         f"{B}/test_code_action_tools.py::test_nested_actions_are_listed_flat_with_all_titles_from_the_menu_down",
+        f"{B}/test_code_action_tools.py::test_fix_all_is_a_scope_of_its_action_and_no_action",
         f"{L}/test_roslyn_dialect.py::test_fix_all_entries_inside_a_group_are_folded_too",
     ),
     "C34": (
+        f"{B}/test_fix_all.py::test_a_change_outside_of_the_scope_is_refused_as_a_whole",
+        f"{B}/test_fix_all.py::test_a_fix_is_prepared_for_a_scope_staged_as_one_step_and_committed",
         f"{B}/test_emulated_fix_all.py::test_a_scope_holds_its_documents_and_no_others",
         f"{B}/test_emulated_fix_all.py::test_an_edit_outside_of_the_scope_is_refused",
     ),
-    "C36": (f"{B}/test_emulated_fix_all.py::test_every_occurrence_in_the_solution_is_fixed_and_counted",),
+    "C36": (
+        f"{B}/test_fix_all.py::test_five_findings_in_one_file_are_one_step_that_one_undo_takes_back",
+        f"{B}/test_emulated_fix_all.py::test_every_occurrence_in_the_solution_is_fixed_and_counted",
+    ),
     "C37": (
         f"{B}/test_reported_cases.py::test_a_missing_using_is_listed_staged_previewed_and_committed",
         f"{R}/test_main_job.py::test_a_text_action_and_a_creating_action_are_staged_previewed_undone_redone_and_committed",
