@@ -131,6 +131,21 @@ class Recoveries:
             if blocks(item, root):
                 raise self._in_the_way(item)
 
+    async def unknown(self, roots: Iterable[Path]) -> tuple[tuple[Path, str], ...]:
+        """The roots of which nobody here can tell whether a stranger's commit is interrupted in them, and why."""
+        return await self._in_thread(partial(self._unknown, tuple(roots)))
+
+    def _unknown(self, roots: Iterable[Path]) -> tuple[tuple[Path, str], ...]:
+        found = []
+        for root in roots:
+            try:
+                foreign_markers(root, self._state.path)
+            except CommitUnrecordable as error:
+                found.append((root, error.message))
+            except OSError as error:
+                found.append((root, f"{error.strerror or error}."))
+        return tuple(found)
+
     def _look(self, root: Path) -> tuple[tuple[RecoveryItem, ...], tuple[Stranger, ...]]:
         return self._blocking(root), self._strangers(root)
 
@@ -138,7 +153,7 @@ class Recoveries:
         try:
             found = foreign_markers(root, self._state.path)
         except (OSError, CommitUnrecordable):
-            return ()  # a commit will meet the same trouble and name it
+            return ()  # a commit will meet the same trouble and name it; until then, `unknown` does
         return tuple(Stranger(marker, root, self._state.path, self.command) for marker in found)
 
     def _blocking(self, root: Path) -> tuple[RecoveryItem, ...]:

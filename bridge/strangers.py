@@ -6,6 +6,7 @@ copy out what the workspace holds, and give the rest up.  All that is said here 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,26 +58,30 @@ class Stranger:
         return f"{who} left it, with the state directory {kept}."
 
     @property
+    def needed_user(self) -> str | None:
+        """Who may read and remove what it left, if that is not the user of this process (or one who may do anything)."""
+        is_ours = os.geteuid() in (0, self.marker.user)
+        return None if is_ours else user_name(self.marker.user)
+
+    @property
     def finishing(self) -> str:
         """How it is finished by whoever has its record, as a sentence."""
         kept = self.record_directory
         if kept is None or kept == self.state_directory:
             return "It is recovered when that bridge starts again."
         run = RecoverCommand(given_for(kept)).line("run", self.commit_id)
-        return f"It is recovered when a bridge with that state directory starts again, or now, by that user: {run}"
+        return f"It is recovered when a bridge with that state directory starts again, or now, by that user:\n    {run}"
 
     @property
     def giving_up(self) -> str:
         """What is left to do without its record, as a sentence."""
         explain = self.command.line("explain", self.commit_id, root=self.root)
-        return (
-            f"If that state directory is lost for good, this tells what is kept and how to go on: {explain}"
-        )
+        return f"If that state directory is lost for good, this tells what is kept and how to go on:\n    {explain}"
 
     @property
     def message(self) -> str:
-        """All of it."""
-        return f"Its record is not in this bridge's state directory. {self.origin} {self.finishing} {self.giving_up}"
+        """All of it; each command stands on a line of its own."""
+        return f"Its record is not in this bridge's state directory. {self.origin} {self.finishing}\n{self.giving_up}"
 
     @property
     def item(self) -> RecoveryItem:

@@ -65,19 +65,27 @@ def refusal(path: Path, error: OSError) -> str:
 
 
 def trouble_with_entry(path: Path) -> str | None:
-    """The same for whatever stands at a path now; None also where nothing does.  A file above it is named."""
+    """The same for whatever stands at a path now; None also where nothing does.
+
+    A file above it is named, and so is another user's folder that hides it.
+    """
+    is_hidden = False
     for place in (path, *path.parents):
         try:
-            status = place.lstat()
-        except OSError:
+            status = place.lstat() if place == path else place.stat()
+        except OSError as error:
+            is_hidden = isinstance(error, PermissionError)
             continue
-        if place == path:
-            return trouble_with(path, status)
-        return (
-            None
-            if place.is_dir()
-            else f"cannot be made: {place} is no directory. {ANOTHER_PLACE.capitalize()}."
-        )
+        return trouble_with(path, status) if place == path else _trouble_above(place, status, is_hidden)
+    return None
+
+
+def _trouble_above(place: Path, status: os.stat_result, is_hidden: bool) -> str | None:
+    if not stat.S_ISDIR(status.st_mode):
+        return f"cannot be made: {place} is no directory. {ANOTHER_PLACE.capitalize()}."
+    if is_hidden and status.st_uid != os.geteuid():
+        owner = user_name(status.st_uid)
+        return f"lies in {place}, which is closed to all but its user ({owner}). Run this as {owner}, or {ANOTHER_PLACE}."
     return None
 
 

@@ -15,7 +15,7 @@ from bridge.frontends.recovery_files import contents_kept, did, is_strangers, st
 from bridge.recover_command import RecoverCommand
 from bridge.state_directory import StateDirectory
 from bridge.strangers import Stranger
-from transactions.errors import TransactionError
+from transactions.errors import TransactionError, WorkspaceBusy
 from transactions.exporting import Exported, export, export_marked
 from transactions.marker import PENDING, KeptFile, kept_files
 from transactions.records import existing_records
@@ -131,6 +131,8 @@ class Desk:
         self._say(f"\n{stranger.finishing}")
         self._say("If its state directory is lost for good, the files stay as they are now, and you can:")
         self._show_ways(ways)
+        if stranger.needed_user is not None:
+            self._say(f"Both need the rights of user {stranger.needed_user}.", "yellow")
 
     def resolve(self, commit_id: str, paths: Sequence[Path], choice: str) -> int:
         """Decide files."""
@@ -217,7 +219,12 @@ class Desk:
                     f"The record of commit {found.commit_id} is here, so it can be finished, and its marker is needed "
                     f"for that. For what to do: {line}"
                 )
-            discard_marker(self._root, found.commit_id, wait=LOCK_WAIT)
+            try:
+                discard_marker(self._root, found.commit_id, wait=LOCK_WAIT)
+            except TransactionError as error:
+                if found.needed_user is None or isinstance(error, WorkspaceBusy):
+                    raise
+                raise Refused(f"{error} Run this as user {found.needed_user}.") from error
             self._say(
                 f"The marker is gone; bridges open and commit under {shown(self._root)} again.", "green"
             )

@@ -26,7 +26,7 @@ async def server_status(
         recovery=None if brief else tuple(_recovery(item) for item in unfinished),
         language_servers=tuple(_language_server(w) for w in workbench.workspaces),
         ms_build=None if brief else _msbuild(workbench),
-        notes=_notes(workbench) or None,
+        notes=(*_notes(workbench), *(() if brief else await _unknown(workbench))) or None,
     )
     count = len(unfinished)
     listing = workbench.recoveries.command.line("list")
@@ -52,6 +52,15 @@ def _notes(workbench: Workbench) -> tuple[str, ...]:
         "is free for an instant, and what somebody writes there in it can be lost."
         for workspace in workbench.workspaces
         if workspace.instance.lacks_exchange
+    )
+
+
+async def _unknown(workbench: Workbench) -> tuple[str, ...]:
+    """Workspaces that may hold an interrupted commit of another bridge without our being able to see it."""
+    names = {workspace.root: workspace.name for workspace in workbench.workspaces}
+    return tuple(
+        f"{names[root]}: whether another bridge's commit was interrupted here cannot be told. {reason}"
+        for root, reason in await workbench.recoveries.unknown(names)
     )
 
 

@@ -275,6 +275,22 @@ async def test_a_bridge_of_ours_that_dies_beside_an_open_workspace_is_recovered_
 
 
 @keeps("recovery.status")
+async def test_where_nobody_can_tell_status_says_so_and_calls_are_answered(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+        agent = made.agent
+        pending_folder = made.file(".vs/roslyn-bridge/pending")
+        pending_folder.symlink_to(tmp_path)
+        status = await agent.ask(ServerStatusData, "server-status", detail="Standard")
+        assert status.notes is not None
+        (note,) = (note for note in status.notes if "interrupted here cannot be told" in note)
+        assert note.startswith(str(made.solution))
+        await agent.actions("Core/Apple.cs")
+        pending_folder.unlink()
+        notes = (await agent.ask(ServerStatusData, "server-status", detail="Standard")).notes or ()
+        assert not any("cannot be told" in note for note in notes)
+
+
+@keeps("recovery.status")
 async def test_status_shows_every_unfinished_commit_and_none_that_is_going_on(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         agent = made.agent

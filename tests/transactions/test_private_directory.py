@@ -11,6 +11,8 @@ from transactions.errors import CommitUnrecordable
 from transactions.private_directory import refusal, trouble_with, trouble_with_entry
 from transactions.recovery import pending
 
+NOBODY = 65534
+
 
 def link(path: Path) -> None:
     path.with_name("target").mkdir()
@@ -75,6 +77,26 @@ def test_a_directory_of_another_user_is_refused_by_his_name(tmp_path: Path) -> N
     assert "--state-directory" in said
     denied = PermissionError(errno.EACCES, "Permission denied", os.fspath(others[0]))
     assert refusal(others[0], denied) == said, "that it is denied says less than why"
+
+
+def test_a_folder_that_another_user_has_closed_above_it_is_named_with_its_user(
+    new_root: Callable[[], Path],
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    above = new_root()
+    for folder in (above.parent, above):
+        folder.chmod(0o711)
+    closed = above / "closed"
+    (closed / "state").mkdir(parents=True)
+    closed.chmod(0o700)
+    os.seteuid(NOBODY)
+    try:
+        said = trouble_with_entry(closed / "state")
+    finally:
+        os.seteuid(0)
+    assert said is not None
+    assert said.startswith(f"lies in {closed}, which is closed to all but its user (")
 
 
 def test_what_is_ours_and_denied_all_the_same_is_to_be_given_the_right(tmp_path: Path) -> None:
