@@ -79,6 +79,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
     ),
     "C26": (
         f"{B}/test_loading.py::test_it_is_said_that_a_server_answers_for_one_of_several_frameworks",
+        f"{L}/test_supervisor.py::test_a_question_about_a_framework_that_was_not_loaded_is_not_answered_for_another",
         f"{L}/test_csharp_ls_dialect.py::test_the_framework_it_chose_is_read_from_its_log",
     ),
     # code actions and fix-all

@@ -10,16 +10,18 @@ import psutil
 import pytest
 
 from lsp_client.dialects import ROSLYN
-from lsp_client.dialects.base import DocumentView, LoadMessage, LoadTarget
+from lsp_client.dialects.base import DocumentView, LoadMessage, LoadTarget, ProjectChoice
 from lsp_client.discovery import ServerLaunch
 from lsp_client.errors import LanguageServerError, RequestTimedOut, ServerGone
 from lsp_client.failures import (
+    DocumentNotSeen,
     DotnetSdkNotFound,
     LanguageServerFailed,
     MsBuildPropertiesRejected,
     WorkspaceLoadFailed,
     WorkspaceLoadTimedOut,
 )
+from lsp_client.messages import Position, Range
 from lsp_client.supervisor import Supervisor, Waits
 from tests.lsp_client.strict import (
     BOUND,
@@ -189,6 +191,21 @@ async def test_the_target_framework_that_the_server_chose_itself_may_be_asked_fo
         await tasks.start(supervisor.run)
         assert supervisor.state == "ready"
         await supervisor.stop()
+
+
+async def test_a_question_about_a_framework_that_was_not_loaded_is_not_answered_for_another(
+    tmp_path: Path,
+) -> None:
+    said = "      Will use MSBuild props: map [(TargetFramework, net10.0)]\n"
+    place = Range(Position(0, 0), Position(0, 0))
+    async with supervised(tmp_path, "csharp-ls", stderr=said) as supervisor:
+        session = await supervisor.session()
+        file = tmp_path / "One.cs"
+        for loaded in (ProjectChoice("App", "net10.0"), ProjectChoice("App"), None):
+            assert (await session.list_actions(file, place, project=loaded)).actions == ()
+        with pytest.raises(DocumentNotSeen, match=r"net10\.0 alone") as refusal:
+            await session.list_actions(file, place, project=ProjectChoice("App", "netstandard2.0"))
+        assert refusal.value.loaded == "net10.0"
 
 
 async def test_progress_is_told_while_it_loads(tmp_path: Path) -> None:
