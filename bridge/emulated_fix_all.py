@@ -16,7 +16,10 @@ again, whether this has ended well, was refused, was cancelled, or the server wa
 
 What makes it quick: documents are asked about side by side, because csharp-ls answers so; a place that an earlier fix
 of its document reaches is not asked about in that round (removing unused usings mends a document at once); and the
-count after a round is the only other question.
+count after a round is the only other question.  All fixes of a round are asked for before the server is shown its
+result: csharp-ls compares with the texts it has loaded whenever it makes a fix, and takes four times as long for each
+when 160 documents have been shown other texts since, even when they have been shown the old ones again.  For that
+reason the answers are kept, and ``replay`` makes the same tree of them without asking for all of them again.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from bridge.action_references import ActionReference
 from bridge.code_actions import resolved
 from bridge.emulated_scopes import diagnostic_mended
 from bridge.errors import BridgeError
-from bridge.fix_rounds import Fix, NotOneChange, fix_from, merged
+from bridge.fix_rounds import Answer, NotOneChange, Rounds, fix_from, merged
 from bridge.fix_titles import ONLY_DIAGNOSTIC, same_fix
 from bridge.progress import ProgressSink
 from bridge.questions import ask
@@ -47,7 +50,6 @@ from lsp_client.dialects.common import touching
 from lsp_client.messages import Diagnostic
 from lsp_client.session import Session
 from lsp_client.workspace_report import workspace_report
-from transactions.edits import WorkspaceEdit
 from transactions.overlay import Overlay
 from transactions.text import LineEndingPolicy
 
@@ -86,6 +88,8 @@ class Emulated:
     affected_before: int | None
     remaining_after: int | None
     reason: str | None
+    answers: Rounds
+    """What the server gave; ``replay`` makes the same of it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,37 @@ async def emulate(
     raise job.refusal(f"it is not done after {LONGEST:g} s.")
 
 
+async def replay(
+    workspace: Workspace,
+    reference: ActionReference,
+    action: ServerAction,
+    scope: str,
+    answers: Rounds,
+    *,
+    max_documents: int,
+    line_endings: LineEndingPolicy,
+) -> Overlay:
+    """The tree that ``emulate`` gave, made again from the server's answers of then.
+
+    Only for the same snapshot and the same server process, so that the same questions are about the same texts.  One
+    of them is asked again: the first about the reference's document.  Needs the writer's lease; stages nothing.
+    Raises ``FixAllUnavailable`` when it is answered otherwise, and the refusals of an edit.
+    """
+    job = _job(workspace, reference, action, scope, max_documents=max_documents, line_endings=line_endings)
+    witness = next((a for a in answers[0] if a.path == reference.document), answers[0][0])
+    if (
+        await ask(workspace, partial(_fix_at, job, witness.path, witness.item, witness.diagnostics))
+        != witness
+    ):
+        raise job.refusal(
+            f"the server would make another change of {job.named(witness.path, witness.item)} now."
+        )
+    tree = workspace.overlay
+    for taken in answers:
+        tree = await _planned(job, tree, taken)
+    return tree
+
+
 def _job(
     workspace: Workspace,
     reference: ActionReference,
@@ -181,36 +216,31 @@ async def _in_rounds(job: _Job, tell: ProgressSink, is_done: Callable[[Overlay],
     tell(0, f"Looking for {job.diagnostic_id}")
     first = state = await _looked_at(job, job.workspace.overlay)
     _require_one_candidate(job, first)
-    asked = 0
+    rounds: list[tuple[Answer, ...]] = []
     for _ in range(MOST_ROUNDS):
-        fixes = await _offered(job, state, MOST_FIXES - asked)
-        asked += len(fixes)
-        edit = merged(fixes)
-        if not edit.operations:
+        answers = await _offered(job, state, MOST_FIXES - sum(map(len, rounds)))
+        if not answers:
             break
-        tree = await _planned(job, state, edit)
+        rounds.append(answers)
+        tree = await _planned(job, state.tree, answers)
         if is_done is not None and is_done(tree):
-            return Emulated(tree, None, None, "It is what was counted before.")
+            return Emulated(tree, None, None, "It is what was counted before.", tuple(rounds))
         state = await _after(job, state, tree)
         tell(100 * (1 - state.count / first.count), f"{state.count} {job.diagnostic_id} left")
         if not state.found:
             break
     else:
         raise job.refusal(f"it is not done after {MOST_ROUNDS} rounds of fixes.")
-    if not asked:
+    if not rounds:
         raise job.refusal("the server offers it at no place any more.")
-    return _counted(job, first, state)
+    return _counted(job, first, state, tuple(rounds))
 
 
-async def _planned(job: _Job, before: _State, edit: WorkspaceEdit) -> Overlay:
+async def _planned(job: _Job, base: Overlay, answers: Sequence[Answer]) -> Overlay:
     """The tree with the fixes of one round."""
-    tree = await plan_edit(
-        job.workspace,
-        edit,
-        origin=job.reference.document,
-        line_endings=job.line_endings,
-        base=before.tree,
-    )
+    edit = merged(answer.fix for answer in answers)
+    origin, line_endings = job.reference.document, job.line_endings
+    tree = await plan_edit(job.workspace, edit, origin=origin, line_endings=line_endings, base=base)
     current = job.workspace.overlay
     if sum(tree.text(p) != current.text(p) for p in tree.touched_paths) > job.max_documents:
         raise _over_the_limit(job)
@@ -225,12 +255,12 @@ async def _after(job: _Job, before: _State, tree: Overlay) -> _State:
     return after
 
 
-def _counted(job: _Job, first: _State, last: _State) -> Emulated:
+def _counted(job: _Job, first: _State, last: _State, rounds: Rounds) -> Emulated:
     failed = job.workspace.structure.failed
     if failed and job.scope == "Solution":
         reason = f"{job.named(failed[0].path)} could not be loaded, so its diagnostics are not known."
-        return Emulated(last.tree, None, None, reason)
-    return Emulated(last.tree, first.count, last.count, None)
+        return Emulated(last.tree, None, None, reason, rounds)
+    return Emulated(last.tree, first.count, last.count, None, rounds)
 
 
 # --- where the diagnostic stands ----------------------------------------------------------------------------
@@ -275,58 +305,58 @@ def _require_one_candidate(job: _Job, state: _State) -> None:
 # --- the fixes of one round ---------------------------------------------------------------------------------
 
 
-async def _offered(job: _Job, state: _State, most: int) -> list[Fix]:
+async def _offered(job: _Job, state: _State, most: int) -> tuple[Answer, ...]:
     """The fixes of a round, in the order of documents and places; ``most`` bounds how many there may be.
 
     Raises ``FixAllLimitExceeded`` as soon as they change too many documents.
     """
     paths = list(state.found)
-    fixes: list[Fix] = []
+    answers: list[Answer] = []
     for start in range(0, len(paths), DOCUMENTS_A_TURN):
         turn = paths[start : start + DOCUMENTS_A_TURN]
-        fixes += await ask(job.workspace, partial(_offered_in, job, state, turn), about=state.tree)
-        if len({path for fix in fixes for path in fix.edits}) > job.max_documents:
+        answers += await ask(job.workspace, partial(_offered_in, job, state, turn), about=state.tree)
+        if len({path for answer in answers for path in answer.fix.edits}) > job.max_documents:
             raise _over_the_limit(job)
-        if len(fixes) > most:
+        if len(answers) > most:
             raise job.refusal(f"it takes more than {MOST_FIXES} single fixes.")
-    return fixes
+    return tuple(answers)
 
 
-async def _offered_in(job: _Job, state: _State, paths: Sequence[Path], session: Session) -> list[Fix]:
+async def _offered_in(job: _Job, state: _State, paths: Sequence[Path], session: Session) -> list[Answer]:
     of_documents = await side_by_side(
         [partial(_offered_for, job, state, path, session) for path in paths], at_once=AT_ONCE
     )
-    return [fix for fixes in of_documents for fix in fixes]
+    return [answer for answers in of_documents for answer in answers]
 
 
-async def _offered_for(job: _Job, state: _State, path: Path, session: Session) -> list[Fix]:
+async def _offered_for(job: _Job, state: _State, path: Path, session: Session) -> list[Answer]:
     """The fixes of one document.  A place that an earlier one reaches has to wait: it may be mended already."""
-    fixes: list[Fix] = []
+    answers: list[Answer] = []
     text = state.tree.text(job.workspace.load.links.physical(path))
     async with session.looking_at({} if text is None else {path: text.text}):
         for item in state.found[path]:
-            if not any(fix.reaches(path, item.range) for fix in fixes):
-                fix = await _fix_at(job, state, path, item, session)
-                fixes += [] if fix is None else [fix]
-    return fixes
+            if not any(answer.fix.reaches(path, item.range) for answer in answers):
+                answer = await _fix_at(job, path, item, state.everything[path], session)
+                answers += [] if answer is None else [answer]
+    return answers
 
 
-async def _fix_at(job: _Job, state: _State, path: Path, item: Diagnostic, session: Session) -> Fix | None:
+async def _fix_at(
+    job: _Job, path: Path, item: Diagnostic, diagnostics: tuple[Diagnostic, ...], session: Session
+) -> Answer | None:
     """The fix of one diagnostic, ``None`` where it is not offered."""
-    listing = await session.list_actions(path, item.range, state.everything[path])
-    action = _the_same(job, listing, job.named(path, item))
+    place = job.named(path, item)
+    action = _the_same(job, await session.list_actions(path, item.range, diagnostics), place)
     if action is None:
         return None
     try:
         fix = fix_from(await resolved(session, action))
     except NotOneChange as error:
-        raise job.refusal(f"at {job.named(path, item)} {error}.") from error
+        raise job.refusal(f"at {place} {error}.") from error
     outside = next((p for p in fix.edits if not job.covers(p)), None)
     if outside is not None:
-        raise job.refusal(
-            f"at {job.named(path, item)} it changes {job.named(outside)}, outside of the scope."
-        )
-    return fix
+        raise job.refusal(f"at {place} it changes {job.named(outside)}, outside of the scope.")
+    return Answer(path, item, diagnostics, fix) if fix.edits else None
 
 
 def _the_same(job: _Job, listing: ActionListing, place: str) -> ServerAction | None:

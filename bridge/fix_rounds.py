@@ -29,6 +29,21 @@ class Fix:
         return any(_meet(edit.range, range_from_server(place)) for edit in self.edits.get(path, ()))
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A fix, with all that the server was asked by: asked again about the same texts it must say the same."""
+
+    path: Path
+    item: messages.Diagnostic
+    diagnostics: tuple[messages.Diagnostic, ...]
+    """All of the document."""
+    fix: Fix
+
+
+Rounds = tuple[tuple[Answer, ...], ...]
+"""What a whole fix-all was made of, in the order in which it was taken."""
+
+
 class NotOneChange(ValueError):
     """A server's edit that is more than edits of existing documents, each named once."""
 

@@ -133,6 +133,7 @@ class PlayedFixer:
     broken: bool = False
     """Whether no action can be resolved."""
     offers_nothing_in: frozenset[str] = frozenset()
+    """Names of files where diagnostics have no fix."""
 
     def __post_init__(self) -> None:
         self.server.answers.update(

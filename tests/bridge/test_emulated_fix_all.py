@@ -14,9 +14,10 @@ import pytest
 from bridge import emulated_fix_all
 from bridge.action_references import ActionReference
 from bridge.code_actions import offered_at
-from bridge.emulated_fix_all import Emulated, emulate
+from bridge.emulated_fix_all import Emulated, emulate, replay
 from bridge.emulated_scopes import with_emulated_scopes
 from bridge.errors import BridgeError
+from bridge.fix_rounds import Rounds
 from bridge.progress import to_nobody
 from bridge.resolution import documents_at
 from lsp_client.dialects.base import ServerAction
@@ -34,7 +35,7 @@ from tests.bridge.played_fixes import (
     replacing,
 )
 from tests.bridge.played_server import Json, create, document_edit, rename
-from transactions.overlay import Staged
+from transactions.overlay import Overlay, Staged
 from transactions.text import Range, SourceText
 
 pytestmark = pytest.mark.anyio
@@ -65,31 +66,51 @@ async def offered(made: Scene, name: str, words: str) -> tuple[Sequence[ServerAc
     return listing.actions, offer.generation, place
 
 
+async def found(made: Scene, name: str, words: str, title: str) -> tuple[ActionReference, ServerAction]:
+    """List at some words, and take the fix of a title."""
+    actions, generation, place = await offered(made, name, words)
+    action = next(action for action in actions if action.title == title)
+    reference = ActionReference(
+        made.workspace.snapshot(),
+        generation,
+        made.file(name),
+        place,
+        action.title_path,
+        action.kind,
+        action.fix_all_scopes,
+    )
+    return reference, action
+
+
 async def fixed_all(
     made: Scene, name: str, words: str, title: str, scope: str = "Solution", *, max_documents: int = 100
 ) -> Emulated:
     """List at some words, and make the fix of a title for a whole scope."""
-    workspace = made.workspace
-    async with workspace.leases.exclusive():
-        actions, generation, place = await offered(made, name, words)
-        action = next(action for action in actions if action.title == title)
-        reference = ActionReference(
-            workspace.snapshot(),
-            generation,
-            made.file(name),
-            place,
-            action.title_path,
-            action.kind,
-            action.fix_all_scopes,
-        )
+    async with made.workspace.leases.exclusive():
+        reference, action = await found(made, name, words, title)
         return await emulate(
-            workspace,
+            made.workspace,
             reference,
             action,
             scope,
             max_documents=max_documents,
             line_endings="adapt",
             tell=to_nobody,
+        )
+
+
+async def replayed(made: Scene, name: str, words: str, title: str, answers: Rounds) -> Overlay:
+    """List again, and make the tree again from the answers of then."""
+    async with made.workspace.leases.exclusive():
+        reference, action = await found(made, name, words, title)
+        return await replay(
+            made.workspace,
+            reference,
+            action,
+            "Solution",
+            answers,
+            max_documents=100,
+            line_endings="adapt",
         )
 
 
@@ -259,6 +280,16 @@ async def test_other_titles_are_other_fixes_and_what_they_would_mend_remains(
         assert (result.affected_before, result.remaining_after) == (4, 1)
 
 
+async def test_where_the_fix_is_not_offered_the_diagnostic_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, TEXTS) as (made, fixer):
+        fixer.offers_nothing_in = frozenset({"Apple.cs"})
+        result = await fixed_all(made, PROGRAM, "old_a", str(OLD.title))
+        assert texts_of(made, result) == {PROGRAM: "x new_a\n"}
+        assert (result.affected_before, result.remaining_after) == (4, 3)
+
+
 async def test_what_is_staged_counts_and_not_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -276,6 +307,31 @@ async def test_more_documents_than_allowed_are_refused(
         with pytest.raises(BridgeError, match="more than 1 documents") as refusal:
             await fixed_all(made, APPLE, "old_b", str(OLD.title), max_documents=1)
         assert refusal.value.code == "FixAllLimitExceeded"
+
+
+async def test_made_again_of_the_answers_it_is_the_same_and_one_fix_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {APPLE: "! ! ! \n! \n", PEAR: "! ! \n", PROGRAM: "! \n"}
+    async with fixing(tmp_path, monkeypatch, texts, [MARKS]) as (made, fixer):
+        await stage(made, {PEAR: "! ! staged\n"})
+        result = await fixed_all(made, PEAR, "!", "Mark it")
+        assert len(result.answers) == 2
+        fixer.resolved.clear()
+        tree = await replayed(made, PEAR, "!", "Mark it", result.answers)
+        assert tree.has_same_content(result.planned)
+        assert fixer.resolved == ["Pear.cs"]
+        assert fixer.reports == 3
+
+
+async def test_a_server_that_would_answer_otherwise_now_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, TEXTS) as (made, fixer):
+        result = await fixed_all(made, PROGRAM, "old_a", str(OLD.title))
+        fixer.rules = [Rule(OLD.id, OLD.pattern, OLD.title, replacing("other"))]
+        with pytest.raises(BridgeError, match=r"another change of App/Program\.cs, line 1"):
+            await replayed(made, PROGRAM, "old_a", str(OLD.title), result.answers)
 
 
 # --- what offers it -----------------------------------------------------------------------------------------
