@@ -19,6 +19,9 @@ from transactions.recovery import RecoveryItem
 RECORD_ELSEWHERE = "RecoveryRecordElsewhere"
 """The code of such a commit in ``server-status``."""
 
+LONGEST_PATH = 1024
+"""Characters of a path in a marker that are repeated."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
@@ -38,13 +41,13 @@ class Stranger:
     def loaded_path(self) -> Path | None:
         """What its bridge had open, if the marker tells."""
         note = self.marker.note
-        return None if note is None or note.loaded_path is None else Path(note.loaded_path)
+        return None if note is None else _presentable(note.loaded_path)
 
     @property
     def record_directory(self) -> Path | None:
         """The private state directory that has its record, if the marker tells."""
         note = self.marker.note
-        return None if note is None or note.state_directory is None else Path(note.state_directory)
+        return None if note is None else _presentable(note.state_directory)
 
     @property
     def origin(self) -> str:
@@ -89,3 +92,13 @@ class Stranger:
         return RecoveryItem(
             self.commit_id, self.root, self.loaded_path, None, RECORD_ELSEWHERE, self.message, ()
         )
+
+
+def _presentable(said: str | None) -> Path | None:
+    """A path that a marker tells of; ``None`` for text that only somebody who means harm puts there.
+
+    Whoever can write to the workspace can write a marker, and what it says is repeated to people and agents.
+    """
+    if said is None or len(said) > LONGEST_PATH or not said.isprintable() or not said.startswith("/"):
+        return None
+    return Path(said)
