@@ -149,6 +149,8 @@ async def _plan(
     """What the server would do, asked on the current texts; ``None`` when the symbol has that name already."""
     texts = Texts(workspace, before)
 
+    _require_on_disk(workspace, before, (spot.path,))
+
     async def question(session: Session) -> _Plan | None:
         outlines = Outlines(session, texts)
         symbol = await symbol_at(session, texts, outlines, spot)

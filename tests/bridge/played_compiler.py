@@ -107,7 +107,7 @@ def evaluated_projects(made: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
     core, app = made.root / "Core", made.root / "App"
     for folder, references in ((core, []), (app, [core / "Core.csproj"])):
-        compiled_files = {*folder.glob("*.cs"), *core.glob("Shared*.cs")}
+        compiled_files = {*folder.glob("*.cs"), *folder.glob("obj/*.g.cs"), *core.glob("Shared*.cs")}
         dotnet.answer(f"{folder.name}.csproj", evaluation(sorted(compiled_files), references))
     monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
 

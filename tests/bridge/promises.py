@@ -71,10 +71,36 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "behaviour 2, 5",
         "A range outside of the text or inside of a character is InvalidRange.",
     ),
+    "select.symbol": (
+        "behaviour 6",
+        "Each way a symbol or location selector can be wrong has its code; nothing is guessed.",
+    ),
     "select.snapshot-first": (
         "behaviour 2",
         "The snapshot is checked before document and range are looked at.",
     ),
+    # renames
+    "rename.whole": ("issue 5 (3), C21", "A rename reaches every use as one revision, or is refused."),
+    "rename.name": ("issue 5 (3)", "The new name is judged by the bridge, not by the server."),
+    "rename.same-name": ("behaviour 3", "The name that a symbol has already stages nothing."),
+    "rename.binding": (
+        "issue 5 (3), C23",
+        "A rename that would change what a use means is RenameConflict, also when it compiles.",
+    ),
+    "rename.errors": ("issue 5 (3)", "A rename that brings compiler errors is RenameConflict."),
+    "rename.allow-conflicts": ("issue 5 (3)", "allowConflicts lets conflicts through and lists them."),
+    "rename.kinds": (
+        "issue 5 (3), C30",
+        "What assemblies declare, Main and overrides of theirs is not renamed.",
+    ),
+    "rename.options": (
+        "issue 5 (3)",
+        "An option is honoured, or refused where it matters, never passed over.",
+    ),
+    "rename.mentions": ("issue 5 (3)", "The old name in text that is not renamed is listed."),
+    "rename.generated": ("issue 5 (3), C27", "Edits in generated files are dropped and counted."),
+    "rename.unverified": ("issue 5 (3)", "What cannot be proved is RenameUnverified."),
+    "rename.server": ("issue 5", "A rename survives its server, and leaves it on the current texts."),
     # snapshots
     "snapshot.echo": ("behaviour 2", "All four members are compared; any difference is SnapshotMismatch."),
     "snapshot.null-is-not-zero": ("behaviour 2", "A snapshot from before a transaction fails inside of it."),

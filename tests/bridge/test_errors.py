@@ -100,6 +100,12 @@ NOT_PRODUCED: Mapping[str, str] = {
     "MutationCandidateChanged": "needs a prepared fix-all: test_fix_all.py",
     "FixAllUnavailable": "needs a listed fix: test_fix_all.py",
     "FixAllLimitExceeded": "needs a listed fix: test_fix_all.py",
+    **dict.fromkeys(
+        ("SymbolNotFound", "SymbolAmbiguous", "SymbolSelectorInvalid", "SymbolCannotBeRenamed")
+        + ("LocationNotFound", "LocationAmbiguous", "LocationSelectorInvalid")
+        + ("RenameConflict", "RenameUnverified", "RenameOptionUnavailable"),
+        "needs a server that knows symbols: test_rename_tool.py",
+    ),
     "DocumentNotSeen": "needs a server that answers about more than code actions: test_formatting_tools.py",
     "NewCompilerErrors": "needs a server that compiles: test_validation_gate.py",
     "CompilerValidationIncomplete": "needs a server that compiles: test_validation_gate.py",
