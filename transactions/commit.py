@@ -377,6 +377,7 @@ class _Planner:
         self._baseline = baseline
         self._originals: dict[Path, tuple[FileFacts, Attributes]] = {}
         self._missing: set[Directory] = set()
+        self._known: dict[Path, tuple[Directory, str]] = {}
 
     def plan(self, commit_id: str) -> CommitPlan:
         """Raises CommitConflict when a target is not what was read, OSError when the system refuses."""
@@ -503,10 +504,15 @@ class _Planner:
         return directory
 
     def _place(self, path: Path) -> tuple[Directory, str]:
-        if not path.is_relative_to(self._places.root):
-            raise TransactionError(f"{path} lies outside the workspace root.", [path])
-        parts = path.relative_to(self._places.root).parts
-        return parts[:-1], parts[-1]
+        """Where a path is, worked out once: each is asked for several times, and paths are slow."""
+        known = self._known.get(path)
+        if known is None:
+            try:
+                parts = path.relative_to(self._places.root).parts
+            except ValueError as error:
+                raise TransactionError(f"{path} lies outside the workspace root.", [path]) from error
+            known = self._known[path] = parts[:-1], parts[-1]
+        return known
 
 
 def _of(plan: CommitPlan, operation: str) -> list[PlannedEntry]:
