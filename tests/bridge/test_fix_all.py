@@ -164,6 +164,33 @@ async def test_a_fix_all_that_changes_no_text_is_prepared_and_not_staged(tmp_pat
         assert not (await made.agent.stage(prepared.action_id)).staged
 
 
+@keeps("fix-all.scopes")
+async def test_two_children_of_a_group_are_prepared_each_for_its_own_scopes(tmp_path: Path) -> None:
+    async with opened(tmp_path) as made:
+
+        def child(title: str, *scopes: str) -> Offer:
+            edits = {
+                scope: [insert(made.file(n), f"// {title}\n") for n in IN_SCOPE[scope]] for scope in SCOPES
+            }
+            return tidy(made, title=title, menu=("Tidy up",), scopes=scopes, fix_all=edits.__getitem__)
+
+        made.server.offers = [child("With spaces", "Document", "Project"), child("With tabs", "Solution")]
+        await made.agent.start()
+        spaces, tabs = await made.agent.actions(FILE)
+        assert [a.title_path for a in (spaces, tabs)] == [
+            ("Tidy up", "With spaces"),
+            ("Tidy up", "With tabs"),
+        ]
+        assert (spaces.fix_all_scopes, tabs.fix_all_scopes) == (("Document", "Project"), ("Solution",))
+        refusal = await made.agent.refused("prepare-fix-all", actionId=tabs.action_id, scope="Document")
+        assert refusal.code == "FixAllUnavailable"
+        await made.agent.prepare(spaces, "Project")
+        await made.agent.stage((await made.agent.prepare(tabs, "Solution")).action_id)
+        text = made.workspace.text(made.file(PROGRAM))
+        assert text is not None
+        assert text.text.startswith("// With tabs\n")
+
+
 # --- what is refused ----------------------------------------------------------------------------------------
 
 
