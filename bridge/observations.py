@@ -105,15 +105,16 @@ async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[Non
         kept = workspace.observations.revisions
         for undone in kept.keys() - {revision.snapshot_id for revision in transaction.revisions}:
             del kept[undone]
-        outside = await _outside(workspace, [change.path for change in changes if change.kind == "Added"])
+        outside = await _outside(workspace, changes)
         look = await _look_after(workspace, changes, outside) if looks else Look()
         kept[transaction.snapshot_id] = replace(look, outsiders=outside)
 
 
-async def _outside(workspace: Workspace, created: Sequence[Path]) -> Mapping[Path, str]:
-    """Tell the server of created files at once; those that it does not take for members of a project."""
-    if not created:
+async def _outside(workspace: Workspace, changes: Sequence[FileChange]) -> Mapping[Path, str]:
+    """Tell the server of created, moved and deleted files at once; those that it does not take for members."""
+    if all(change.kind == "Modified" for change in changes):
         return {}
+    created = [change.path for change in changes if change.kind == "Added"]
     reason = f"the server did not answer within {LONGEST_LOOK:g} s"
     with anyio.move_on_after(LONGEST_LOOK):
         try:

@@ -1,8 +1,8 @@
 """A compiler that a test can foresee, for a played server in Roslyn's dialect; what the projects are, a script says.
 
 It knows one kind of error: ``new X()`` is CS0246 unless some member of the solution says ``class X``.  Members are the
-files on disk, with the text of the open document where there is one.  A document that is open and not on disk belongs
-to no project, as with Microsoft's server: nobody sees its classes, and it sees nobody's.  A file whose name begins with
+files that its process finds in the folder, with the text of the open document where there is one.  A document that is
+open and not in the folder belongs to no project, as with Microsoft's server: nobody sees its classes, and it sees nobody's.  A file whose name begins with
 ``Shared`` is compiled by both projects, and asked about in the first one unless a question names the other.
 """
 
@@ -63,7 +63,9 @@ class PlayedCompiler:
         return [name for name, _ in self.pulled]
 
     def _members(self) -> list[Path]:
-        return [p for p in sorted(self._root.rglob("*.cs")) if p.name not in self.strangers]
+        root = self._server.inside(self._root)
+        found = (self._root / path.relative_to(root) for path in sorted(root.rglob("*.cs")))
+        return [path for path in found if path.name not in self.strangers]
 
     async def _pull(self, params: msgspec.Raw) -> object:
         document = msgspec.json.decode(params, type=_Pull).document

@@ -42,6 +42,8 @@ HANG_UP_BOUND = 2.0
 CLIENT_BOUND = 20.0
 """Seconds for an answer of the bridge, which gives it at once."""
 
+_COMING_AND_GOING = {1: "created", 3: "deleted"}
+
 Json = dict[str, object]
 Handler = Callable[[msgspec.Raw], Awaitable[object]]
 NOWHERE: Json = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
@@ -73,8 +75,13 @@ class _OfDocument(msgspec.Struct, rename="camel"):
     content_changes: list[_Change] = []
 
 
+class _FileEvent(msgspec.Struct):
+    uri: str
+    type: int
+
+
 class _Events(msgspec.Struct):
-    changes: list[_Identifier]
+    changes: list[_FileEvent]
 
 
 class _Data(msgspec.Struct, rename="pascal"):
@@ -189,6 +196,10 @@ class PlayedServer:
         self.mistakes: list[str] = []
         self.files_changed: list[Path] = []
         """The files of all events that it was told."""
+        self.came_and_went: list[tuple[str, str]] = []
+        """Names of source files with "created" or "deleted", in the order it was told of them."""
+        self.reloads = False
+        """Whether it says, when it is told of files, that it has evaluated its projects again."""
         self.loads = True
         """Whether a load comes to its end."""
         self._tasks = tasks
@@ -315,6 +326,17 @@ class PlayedServer:
             case "workspace/didChangeWatchedFiles":
                 events = msgspec.json.decode(params, type=_Events).changes
                 self.files_changed += [uri_to_path(event.uri) for event in events]
+                self.came_and_went += [
+                    (uri_to_path(event.uri).name, _COMING_AND_GOING[event.type])
+                    for event in events
+                    if event.type in _COMING_AND_GOING and event.uri.endswith(".cs")
+                ]
+                if self.reloads:
+                    self._say(
+                        self._connections[-1],
+                        "window/logMessage",
+                        {"type": 3, "message": "Completed (re)load of all projects"},
+                    )
             case _:
                 pass
         self._heard(method)
@@ -324,11 +346,18 @@ class PlayedServer:
         self._finish_load(self._connections[-1])
 
     def _finish_load(self, connection: Connection) -> None:
+        self._say(connection, "workspace/projectInitializationComplete")
+
+    def _say(self, connection: Connection, method: str, params: object = None) -> None:
         async def say() -> None:
             with suppress(ServerGone):  # killed in this very moment
-                await connection.notify("workspace/projectInitializationComplete")
+                await connection.notify(method, params)
 
         self._tasks.start_soon(say)
+
+    def inside(self, path: Path) -> Path:
+        """A path as the newest process finds it, which may have a view of its own."""
+        return Path(f"/proc/{self.processes[-1]}/root{path}")
 
     def _require(self, holds: object, mistake: str) -> None:
         if not holds:

@@ -236,6 +236,11 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "issue 5",
         "List, stage, list again answers for the staged text; undo takes the server back.",
     ),
+    "view.members": (
+        "issue 5",
+        "With --server-view overlay staged files are in the server's folder, and the disk does not change.",
+    ),
+    "view.fallback": ("issue 5", "Where the overlay cannot be had, texts are shown, and the reason is said."),
     "actions.created": (
         "issue 5",
         "A staged new file is a document, and what cannot be known about it is said.",

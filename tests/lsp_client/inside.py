@@ -120,8 +120,9 @@ def reason_against() -> str | None:
         return anyio.run(tried, Path(folder).resolve())
 
 
-def needs_views() -> None:
-    """Skip the test where there are no views, and say why."""
+@pytest.fixture
+def views() -> None:
+    """Skips a test where there are no views, and says why."""
     reason = reason_against()
     if reason is not None:
         pytest.skip(f"no view of its own for a server: {reason}")

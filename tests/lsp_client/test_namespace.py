@@ -16,7 +16,7 @@ import pytest
 
 from lsp_client.scratch import sweep
 from lsp_client.staged_tree import TreeLost
-from tests.lsp_client.inside import BOUND, inside, needs_views
+from tests.lsp_client.inside import BOUND, inside, views
 from tests.lsp_client.test_process import Watched
 
 pytestmark = [
@@ -24,12 +24,13 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="namespaces and overlays are Linux'"),
 ]
 
+__all__ = ["views"]  # a fixture, used by its name
+
 FILES = {"App.csproj": "<Project/>", "A.cs": "class A;", "Deep/B.cs": "class B;", "obj/real.json": "{}"}
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    needs_views()
+def root(tmp_path: Path, views: None) -> Path:
     for name, text in FILES.items():
         path = tmp_path / "Läden: a,b" / name
         path.parent.mkdir(parents=True, exist_ok=True)
