@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from bridge.errors import BridgeError
+from bridge.fix_rounds import Rounds
 from bridge.snapshots import SnapshotId
 from lsp_client.dialects.base import ProjectChoice
 from transactions.text import Range
@@ -49,6 +50,8 @@ class PreparedFixAll:
     """How many documents it may change."""
     fingerprint: str
     """Of all that it changes; see ``bridge.fix_all``."""
+    answers: Rounds | None
+    """The server's answers of which the bridge put it together; ``None`` when the server made it."""
 
     @property
     def snapshot(self) -> SnapshotId:

@@ -4,8 +4,10 @@ Preparing computes everything and keeps nothing but a fingerprint: what would be
 Staging computes it all again on the same snapshot and demands the same fingerprint.  So what is staged is what was
 looked at, and a server that answers differently the second time is found out (``MutationCandidateChanged``).
 
-The edit is the server's own fix-all where it has one, and the bridge's else (``bridge.emulated_fix_all``).  Neither is
-believed about its reach: an edit of anything outside of the scope that was asked for is refused as a whole.
+The edit is the server's own fix-all where it has one, and the bridge's else (``bridge.emulated_fix_all``), which is
+made again from the server's single answers, one of them asked for once more: asking for all of them a second time takes
+csharp-ls several times as long as the first.  Neither is believed about its reach: an edit of anything outside of the
+scope that was asked for is refused as a whole.
 
 Both show the server other trees than the current one, so they need the writer's lease.  Nothing has to be undone when
 they end, however they end: every question goes through ``Workspace.ready_session``, which shows the server the tree
@@ -23,10 +25,11 @@ from anyio import to_thread
 
 from bridge.action_references import ActionReference, PreparedFixAll
 from bridge.code_actions import Listed, exactly_one, found_again, reference_behind
-from bridge.emulated_fix_all import emulate
+from bridge.emulated_fix_all import emulate, replay
 from bridge.emulated_scopes import with_emulated_scopes
 from bridge.errors import BridgeError
-from bridge.fix_counts import Counts, Mended, count
+from bridge.fix_counts import Counts, Mended, count, not_counted
+from bridge.fix_rounds import Rounds
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Document, Project
 from bridge.server_edits import range_to_server, workspace_edit_from_server
@@ -68,10 +71,8 @@ class _Candidate:
     fingerprint: str
     found: Mended | Counts
     """What an own count is to look for, or the counts where they are known already."""
-
-    @property
-    def is_emulated(self) -> bool:
-        return isinstance(self.found, Counts)
+    answers: Rounds | None
+    """Of which the bridge put it together; ``None`` when the server made it."""
 
 
 async def prepare(
@@ -99,22 +100,18 @@ async def prepare(
             "FixAllUnavailable",
             f"{reference.title_path[-1]!r} cannot be made for the whole {scope.lower()}; scopes on offer: {offered}.",
         )
-    candidate = await _computed(
-        workspace,
-        reference,
-        scope,
-        most_documents=most_documents,
-        line_endings=line_endings,
-        tell=Stage(tell, 0, COMPUTED),
-    )
+    order = _Order(reference, scope, most_documents, line_endings)
+    candidate = await _computed(workspace, order, Stage(tell, 0, COMPUTED))
     counts = candidate.found
     if isinstance(counts, Mended):
         paths = [document.path for document in candidate.documents]
         counts = await count(workspace, counts, candidate.planned, paths, Stage(tell, COMPUTED, 100))
     (prepared_id,) = workspace.references.add(
-        [PreparedFixAll(reference, scope, most_documents, candidate.fingerprint)]
+        [PreparedFixAll(reference, scope, most_documents, candidate.fingerprint, candidate.answers)]
     )
-    return Prepared(prepared_id, candidate.action.title, candidate.documents, counts, candidate.is_emulated)
+    return Prepared(
+        prepared_id, candidate.action.title, candidate.documents, counts, candidate.answers is not None
+    )
 
 
 async def stage(
@@ -124,17 +121,9 @@ async def stage(
 
     Raises ``MutationCandidateChanged``, which uses the id up, and what finding the action again raises.
     """
-    reference = prepared.action
+    order = _Order(prepared.action, prepared.scope, prepared.most_documents, line_endings)
     try:
-        candidate = await _computed(
-            workspace,
-            reference,
-            prepared.scope,
-            most_documents=prepared.most_documents,
-            line_endings=line_endings,
-            tell=to_nobody,
-            expected=prepared.fingerprint,
-        )
+        candidate = await _computed(workspace, order, to_nobody, prepared.answers)
     except (BridgeError, TransactionError) as error:
         if isinstance(error, BridgeError) and error.code not in _REFUSED_THIS_TIME:
             raise
@@ -162,50 +151,67 @@ def _changed(what: str) -> BridgeError:
 # --- computing ----------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """What is to be computed."""
+
+    reference: ActionReference
+    scope: str
+    most_documents: int
+    line_endings: LineEndingPolicy
+
+
 async def _computed(
-    workspace: Workspace,
-    reference: ActionReference,
-    scope: str,
-    *,
-    most_documents: int,
-    line_endings: LineEndingPolicy,
-    tell: ProgressSink,
-    expected: str | None = None,
+    workspace: Workspace, order: _Order, tell: ProgressSink, answers: Rounds | None = None
 ) -> _Candidate:
-    """The fix-all as it is now.  ``expected`` is the fingerprint that it should have: then the bridge's own fix-all
-    need not prove once more that it is done, and there are no counts."""
+    """The fix-all as it is now.
+
+    ``answers`` are those of the server when the bridge put it together before, on the same texts.
+    """
+    reference, scope = order.reference, order.scope
     tell(0, f"Computing {reference.title_path[-1]!r} for the whole {scope.lower()}")
     found: Mended | Counts
     if workspace.request.launch.dialect.has_fix_all:
         action, (edit, found) = await found_again(workspace, reference, _NativeFixAll(reference, scope))
-        planned = await plan_edit(workspace, edit, origin=reference.document, line_endings=line_endings)
+        planned = await plan_edit(workspace, edit, origin=reference.document, line_endings=order.line_endings)
     else:
-
-        def is_expected(tree: Overlay) -> bool:
-            changed = tuple(_changed_documents(workspace, reference, scope, tree))
-            return _fingerprint(workspace, tree, changed) == expected
-
         action = await _offered_by_us(workspace, reference, scope)
-        made = await emulate(
-            workspace,
-            reference,
-            action,
-            scope,
-            max_documents=most_documents,
-            line_endings=line_endings,
-            tell=tell,
-            is_done=None if expected is None else is_expected,
-        )
-        planned, found = made.planned, Counts(made.affected_before, made.remaining_after, made.reason)
+        planned, found, answers = await _put_together(workspace, order, action, answers, tell)
     documents = tuple(_changed_documents(workspace, reference, scope, planned))
-    if len(documents) > most_documents:
+    if len(documents) > order.most_documents:
         raise BridgeError(
             "FixAllLimitExceeded",
             f"{action.title!r} for the whole {scope.lower()} changes {len(documents)} documents; "
-            f"maxChanges allows {most_documents}.",
+            f"maxChanges allows {order.most_documents}.",
         )
     fingerprint = await to_thread.run_sync(_fingerprint, workspace, planned, documents)
-    return _Candidate(action, planned, documents, fingerprint, found)
+    return _Candidate(action, planned, documents, fingerprint, found, answers)
+
+
+async def _put_together(
+    workspace: Workspace, order: _Order, action: ServerAction, answers: Rounds | None, tell: ProgressSink
+) -> tuple[Overlay, Counts, Rounds]:
+    if answers is not None:
+        planned = await replay(
+            workspace,
+            order.reference,
+            action,
+            order.scope,
+            answers,
+            max_documents=order.most_documents,
+            line_endings=order.line_endings,
+        )
+        return planned, not_counted("They were counted when it was prepared."), answers
+    made = await emulate(
+        workspace,
+        order.reference,
+        action,
+        order.scope,
+        max_documents=order.most_documents,
+        line_endings=order.line_endings,
+        tell=tell,
+    )
+    return made.planned, Counts(made.affected_before, made.remaining_after, made.reason), made.answers
 
 
 @dataclass(frozen=True, slots=True)

@@ -244,15 +244,19 @@ class Caller:
         """The same with the newest snapshot echoed."""
         return await self.call(tool, expectedSnapshot=self._snapshot, **arguments)
 
-    async def listed(self, path: Path) -> str:
-        """The id of the fix, offered at the start of a file."""
+    async def offered(self, path: Path) -> list[Json]:
+        """The fixes at the start of a file."""
         data = await self.on_snapshot(
             "list-code-actions",
             document={"path": path.as_posix()},
             range={"start": 0, "length": 0},
             kinds="CodeFixes",
         )
-        items = cast("list[Json]", cast("Json", data["actions"])["items"])
+        return cast("list[Json]", cast("Json", data["actions"])["items"])
+
+    async def listed(self, path: Path) -> str:
+        """The id of the fix, offered at the start of a file."""
+        items = await self.offered(path)
         found = next((item for item in items if item["title"] == TITLE), None)
         if found is None or "Solution" not in cast("list[str]", found.get("fixAllScopes", [])):
             sys.exit(f"{TITLE!r} for the whole solution is not among {[item['title'] for item in items]}")
@@ -261,7 +265,7 @@ class Caller:
     async def meet_changes(self, path: Path) -> None:
         """Have files that were committed or written back taken in, by the bridge and by the server."""
         await self.call("transaction-start")
-        await self.listed(path)
+        await self.offered(path)
         await self.call("transaction-rollback")
 
     def steps(self) -> str:
