@@ -46,6 +46,10 @@ MOST_DOCUMENTS = 50
 LONGEST_LOOK = 10.0
 """Seconds for one look, before or after a stage; a look at a few documents takes tenths of one."""
 
+LONGEST_TAKING_IN = 45.0
+"""Seconds for the server to take in files that come and go.  Where it looks at a tree of its own it evaluates projects
+for that: some seconds.  The next question would wait for it all the same."""
+
 OPEN_AT_ONCE = 100
 """Documents that are opened for one round of questions.  Opened together they share one compilation; all documents of
 a large project at once would cost the server memory for nothing."""
@@ -115,8 +119,8 @@ async def _outside(workspace: Workspace, changes: Sequence[FileChange]) -> Mappi
     if all(change.kind == "Modified" for change in changes):
         return {}
     created = [change.path for change in changes if change.kind == "Added"]
-    reason = f"the server did not answer within {LONGEST_LOOK:g} s"
-    with anyio.move_on_after(LONGEST_LOOK):
+    reason = f"the server did not take them in within {LONGEST_TAKING_IN:g} s"
+    with anyio.move_on_after(LONGEST_TAKING_IN):
         try:
             return await outsiders(workspace)
         except (LanguageServerError, BridgeError) as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio
+import psutil
 import pytest
 
 from lsp_client import showing
@@ -14,6 +16,7 @@ from tests.bridge.played_compiler import compiled
 from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import stage_texts
 from tests.lsp_client.inside import views
+from tests.lsp_client.test_process import Watched
 
 __all__ = ["views"]  # a fixture, used by its name
 
@@ -145,6 +148,40 @@ async def test_what_is_staged_survives_the_death_of_the_server_and_is_in_the_fol
         assert made.server.inside(made.file(NUT)).exists()
         await made.agent.roll_back()
     assert list(private.iterdir()) == []
+
+
+async def test_a_stage_that_is_cancelled_while_the_server_takes_its_files_in_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
+) -> None:
+    async with compiled(tmp_path, monkeypatch, server_view="overlay") as (made, _):
+        await made.agent.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage_texts, made, {NUT: "class Nut { }\n"})
+            await made.server.until(lambda: made.server.came_and_went)
+            tasks.cancel_scope.cancel()
+        made.server.reloads = True
+        await made.agent.status()
+        revision = made.agent.identity.transaction_revision
+        assert (await made.agent.listing(PEAR)).notes is None
+        told = made.server.came_and_went[1:]
+        assert told == [("Nut.cs", "created")], f"told once more; revision {revision}"
+
+
+async def test_when_the_keeper_of_the_view_is_gone_the_server_is_started_anew_with_a_view_that_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
+) -> None:
+    async with compiled(tmp_path, monkeypatch, server_view="overlay") as (made, _):
+        made.server.reloads = True
+        await made.agent.start()
+        server = psutil.Process(made.server.processes[-1])
+        (writer,) = [child for child in psutil.Process(server.ppid()).children() if child.pid != server.pid]
+        watched = Watched(writer.pid)
+        writer.kill()
+        await watched.gone()
+        await stage_texts(made, {NUT: "class Nut { }\n"})
+        assert len(made.server.processes) == 2
+        assert (await made.agent.listing(APPLE)).notes is None
+        assert made.server.inside(made.file(NUT)).exists()
 
 
 @keeps("view.fallback")
