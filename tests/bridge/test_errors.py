@@ -375,7 +375,7 @@ async def nothing_prepared(made: Scene) -> Refusal:
 async def recovery_pending(made: Scene) -> Refusal:
     await made.agent.open(made.solution)
     write(made.file(".vs/roslyn-bridge/pending") / ("0" * 32), "the marker of another bridge")
-    return await commit_refused(made)
+    return await made.agent.refused("transaction-start")
 
 
 Way = Callable[[Scene], Awaitable[Refusal]]
