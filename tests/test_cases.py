@@ -109,6 +109,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
         f"{B}/test_code_action_tools.py::test_nested_actions_are_listed_flat_with_all_titles_from_the_menu_down",
         f"{B}/test_code_action_tools.py::test_fix_all_is_a_scope_of_its_action_and_no_action",
         f"{L}/test_roslyn_dialect.py::test_fix_all_entries_inside_a_group_are_folded_too",
+        f"{B}/test_fix_all.py::test_two_children_of_a_group_are_prepared_each_for_its_own_scopes",
     ),
     "C34": (
         f"{B}/test_fix_all.py::test_a_change_outside_of_the_scope_is_refused_as_a_whole",

@@ -1,6 +1,7 @@
 """One fix for a whole document, project or solution: prepared, looked at, computed again, staged as one step."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from lsp_client.errors import ResponseError
 from schemas.code_actions import CodeAction, PrepareFixAllData
 from tests.bridge.agent import APPLE, PEAR, Scene, opened
 from tests.bridge.played_compiler import compiled
+from tests.bridge.played_fixes import OLD, fixing, replacing
 from tests.bridge.played_server import NOWHERE, Json, Offer, create, delete, document_edit, insert
 from tests.bridge.promises import keeps
 from tests.bridge.staged_texts import replaced, stage_texts
@@ -720,3 +722,60 @@ async def test_the_project_of_a_linked_file_is_the_one_it_was_listed_in(
                     "prepare-fix-all", actionId=action.action_id, scope="Project"
                 )
                 assert (refusal.code, PROGRAM in refusal.message) == (code, True)
+
+
+# --- the bridge's own ---------------------------------------------------------------------------------------
+
+OLD_NAMES = {FILE: "old_a old_b\nold_c\n", OTHER: "nothing\n", PROGRAM: "x old_a\n"}
+
+
+@keeps("fix-all.scopes", "fix-all.counts", "fix-all.one-step")
+@pytest.mark.parametrize(
+    ("scope", "files", "count"),
+    [("Document", [FILE], 3), ("Project", [FILE], 3), ("Solution", [PROGRAM, FILE], 4)],
+)
+async def test_on_a_server_without_fix_alls_the_bridge_makes_one_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str, files: list[str], count: int
+) -> None:
+    async with fixing(tmp_path, monkeypatch, OLD_NAMES) as (made, _):
+        await made.agent.start()
+        (action,) = await made.agent.actions(FILE, range={"start": 0, "length": 0})
+        assert action.fix_all_scopes == SCOPES
+        prepared = await made.agent.prepare(action, scope)
+        assert (prepared.emulated, paths_of(prepared)) == (True, files)
+        assert (prepared.affected_diagnostic_count, prepared.remaining_diagnostic_count) == (count, 0)
+        staged = await made.agent.stage(prepared.action_id)
+        assert staged.transaction is not None
+        assert staged.transaction.revision == 1
+        await made.agent.commit()
+        for name, text in OLD_NAMES.items():
+            wanted = text.replace("old_", "new_") if name in files else text
+            assert made.file(name).read_text() == wanted
+
+
+@keeps("fix-all.same")
+async def test_a_fix_all_of_the_bridge_is_refused_when_a_single_fix_has_become_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, OLD_NAMES) as (made, fixer):
+        await made.agent.start()
+        (action,) = await made.agent.actions(FILE, range={"start": 0, "length": 0})
+        prepared = await made.agent.prepare(action, "Solution")
+        fixer.rules = [replace(OLD, edits=replacing("another"))]
+        refusal = await made.agent.refused("stage-code-action", actionId=prepared.action_id)
+        assert refusal.code == "MutationCandidateChanged"
+        assert made.workspace.require_transaction().revision == 0
+        fixer.rules = [OLD]
+        again = await made.agent.refused("stage-code-action", actionId=prepared.action_id)
+        assert again.code == "ActionExpired"
+
+
+@keeps("fix-all.limit")
+async def test_a_fix_all_of_the_bridge_keeps_to_the_limit_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, OLD_NAMES) as (made, _):
+        (action,) = await made.agent.actions(FILE, range={"start": 0, "length": 0})
+        arguments = {"actionId": action.action_id, "scope": "Solution", "maxChanges": 1}
+        refusal = await made.agent.refused("prepare-fix-all", **arguments)
+        assert (refusal.code, refusal.kind) == ("FixAllLimitExceeded", "ReviseRequest")
