@@ -201,11 +201,7 @@ async def found_again(
 
     async def question(session: Session) -> tuple[ServerAction, T]:
         # Here and not before: a server that has just died is noticed by whoever asks for the session.
-        if reference.generation != workspace.supervisor.generation:
-            raise BridgeError(
-                "ActionExpired",
-                "The language server that offered this action has ended. List the actions again.",
-            )
+        require_same_server(workspace, reference)
         asked = (reference.document, reference.range, reference.project)
         async with listed(workspace, session, *asked) as found:
             action = exactly_one(reference, found.listing)
@@ -221,6 +217,15 @@ async def found_again(
             "ActionUnavailable",
             f"The server lists {name!r} and then says that the text has moved, twice, though nobody moved it.",
         ) from error
+
+
+def require_same_server(workspace: Workspace, reference: ActionReference) -> None:
+    """Raises ``ActionExpired`` when the process that offered the action has ended."""
+    if reference.generation != workspace.supervisor.generation:
+        raise BridgeError(
+            "ActionExpired",
+            "The language server that offered this action has ended. List the actions again.",
+        )
 
 
 def exactly_one(reference: ActionReference, listing: ActionListing) -> ServerAction:

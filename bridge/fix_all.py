@@ -24,7 +24,7 @@ from pathlib import Path
 from anyio import to_thread
 
 from bridge.action_references import ActionReference, PreparedFixAll
-from bridge.code_actions import Listed, exactly_one, found_again, reference_behind
+from bridge.code_actions import Listed, exactly_one, found_again, reference_behind, require_same_server
 from bridge.emulated_fix_all import emulate, replay
 from bridge.emulated_scopes import with_emulated_scopes
 from bridge.errors import BridgeError
@@ -106,6 +106,7 @@ async def prepare(
     if isinstance(counts, Mended):
         paths = [document.path for document in candidate.documents]
         counts = await count(workspace, counts, candidate.planned, paths, Stage(tell, COMPUTED, 100))
+        require_same_server(workspace, reference)
     (prepared_id,) = workspace.references.add(
         [PreparedFixAll(reference, scope, most_documents, candidate.fingerprint, candidate.answers)]
     )

@@ -430,6 +430,28 @@ async def test_a_server_that_dies_of_a_fix_all_leaves_no_id(tmp_path: Path) -> N
         await require_untouched(made)
 
 
+@keeps("fix-all.bound")
+async def test_a_server_that_dies_while_it_counts_leaves_no_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with compiled(tmp_path, monkeypatch, NUTS) as (made, _):
+        made.server.offers = [nutless(made)]
+        action = await listed(made)
+        kept = len(made.workspace.references)
+        usual = made.server.answers["textDocument/diagnostic"]
+
+        async def dies(params: msgspec.Raw) -> object:
+            if b"Pear.cs" in bytes(params) and len(made.server.processes) == 1:
+                made.server.kill()
+            return await usual(params)
+
+        made.server.answers["textDocument/diagnostic"] = dies
+        refusal = await made.agent.refused("prepare-fix-all", actionId=action.action_id, scope="Project")
+        assert refusal.code == "ActionExpired"
+        assert len(made.workspace.references) == kept
+        await require_back(made)
+
+
 @keeps("fix-all.same")
 async def test_a_change_on_disk_between_the_two_is_a_conflict(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
