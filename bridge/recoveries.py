@@ -105,7 +105,7 @@ class Recoveries:
             self._met.add(root)
             raise BridgeError(
                 "RecoveryPending",
-                f"The commit {strangers[0].commit_id} in {os.fspath(root)} is unfinished. {strangers[0].message}",
+                f"The commit {strangers[0].commit_id} in {os.fspath(strangers[0].root)} is unfinished. {strangers[0].message}",
             )
 
     async def is_clear(self, root: Path) -> bool:
@@ -154,7 +154,7 @@ class Recoveries:
             found = foreign_markers(root, self._state.path)
         except (OSError, CommitUnrecordable):
             return ()  # a commit will meet the same trouble and name it; until then, `unknown` does
-        return tuple(Stranger(marker, root, self._state.path, self.command) for marker in found)
+        return tuple(Stranger(marker, marker.root, self._state.path, self.command) for marker in found)
 
     def _blocking(self, root: Path) -> tuple[RecoveryItem, ...]:
         return tuple(item for item in self._pending() if blocks(item, root))

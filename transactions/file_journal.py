@@ -95,13 +95,15 @@ class FileJournal:
                     f"The commit {item.commit_id} is unfinished and must be recovered first. {item.message}",
                     item.paths,
                 )
-        with Places(self.system, root) as places:
-            found = markers(places)
+        for place in self.lock.roots:
+            with Places(self.system, place) as places:
+                found = markers(places)
             if found:
                 raise RecoveryPending(
                     f"An unfinished commit must be recovered first; its marker is {found[0].path}.",
                     [found[0].path],
                 )
+        with Places(self.system, root) as places:
             status = self.system.fstat(places.descriptor(()))
             born = places.born((), ".")
         identity = RootIdentity(os.fspath(root), *inode_of(status), secrets.token_hex(16), born)

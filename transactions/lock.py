@@ -69,7 +69,7 @@ def commit_lock(root: Path, *, wait: float = 0.0, system: System = SYSTEM) -> It
     with ExitStack() as stack:
         holds = [
             stack.enter_context(_holding(place, deadline, system))
-            for place in _roots(Path(os.path.realpath(root)))
+            for place in locked_roots(Path(os.path.realpath(root)))
         ]
         yield CommitLock(tuple(holds))
 
@@ -93,8 +93,8 @@ def is_held(places: Places) -> bool:
     return False
 
 
-def _roots(root: Path) -> list[Path]:
-    """The root and the top of the git work tree that it lies in, if any, in path order (the outer one first)."""
+def locked_roots(root: Path) -> list[Path]:
+    """The root (without links) and the top of the git work tree that it lies in, if any, in path order (the outer one first)."""
     tops = (above for above in (root, *root.parents) if os.path.lexists(above / ".git"))
     top = next(tops, root)
     return [root] if top == root else [top, root]

@@ -84,6 +84,11 @@ class Marker:
     user: int
     note: Note | None
 
+    @property
+    def root(self) -> Path:
+        """The workspace that it stands in."""
+        return self.path.parents[len(PENDING)]
+
 
 def kept_files(entries: Sequence[PlannedEntry]) -> tuple[KeptFile, ...]:
     """The targets of a plan, as a marker tells of them."""

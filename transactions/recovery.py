@@ -51,7 +51,7 @@ from pathlib import Path
 from transactions.errors import CommitLockFailed, CommitUnrecordable, TransactionError, WorkspaceBusy
 from transactions.folders import drop_folders, forget_folders, make_folders, sync_nearest
 from transactions.journal import CommitPlan, NullJournal, PlannedEntry
-from transactions.lock import CommitLock, commit_lock, is_held
+from transactions.lock import CommitLock, commit_lock, is_held, locked_roots
 from transactions.marker import PENDING, Marker, markers, read_marker, remove_marker
 from transactions.moving import move
 from transactions.places import Directory, Places, is_same_birth
@@ -138,11 +138,20 @@ def blocks(item: RecoveryItem, root: Path) -> bool:
 
 
 def foreign_markers(root: Path, state_directory: Path, *, system: System = SYSTEM) -> tuple[Marker, ...]:
-    """The markers of unfinished commits under `root` whose records are not ours; none while their commit goes on.
+    """The markers of unfinished commits in the way of `root` whose records are not ours; none while their commit goes on.
 
-    Costs one look at a folder when there is none. Raises OSError when the root cannot be looked at, CommitUnrecordable.
+    They lie under it, or under the top of the git work tree around it. Costs one look at a folder each when there is none.
+    Raises OSError when a place cannot be looked at, CommitUnrecordable.
     """
-    with Places(system, Path(os.path.realpath(root))) as places:
+    return tuple(
+        marker
+        for place in locked_roots(Path(os.path.realpath(root)))
+        for marker in _foreign_under(place, state_directory, system)
+    )
+
+
+def _foreign_under(root: Path, state_directory: Path, system: System) -> tuple[Marker, ...]:
+    with Places(system, root) as places:
         before = markers(places)
         if not before:
             return ()

@@ -68,7 +68,7 @@ class Cases:
             found = foreign_markers(self.root, self.state)
         except OSError as error:
             raise Refused(f"{shown(self.root)} cannot be looked at: {error.strerror or error}.") from error
-        return tuple(Stranger(marker, self.root, self.state, self.command) for marker in found)
+        return tuple(Stranger(marker, marker.root, self.state, self.command) for marker in found)
 
     def to_recover(self, items: Sequence[RecoveryItem], commit_id: str | None) -> Sequence[str | None]:
         """The ids to recover one by one: what was named, or what belongs to the root; ``None`` for all at once."""

@@ -149,15 +149,15 @@ class Desk:
                     f"for that. For what to do: {line}"
                 )
             try:
-                discard_marker(self._cases.root, found.commit_id, wait=LOCK_WAIT)
+                discard_marker(found.root, found.commit_id, wait=LOCK_WAIT)
             except TransactionError as error:
                 if found.needed_user is None or isinstance(error, WorkspaceBusy):
                     raise
                 raise Refused(f"{error} Run this as user {found.needed_user}.") from error
             self._sheet.say(
-                f"The marker is gone; bridges open and commit under {shown(self._cases.root)} again.", "green"
+                f"The marker is gone; bridges open and commit under {shown(found.root)} again.", "green"
             )
-            kept = self._cases.root.joinpath(*main_workshop(found.commit_id))
+            kept = found.root.joinpath(*main_workshop(found.commit_id))
             if kept.exists():
                 self._sheet.say(
                     f"What that commit kept is still in {shown(kept)}; delete it when you do not need it."

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from bridge import recoveries
 from bridge.options import Options
-from bridge.recover_command import RecoverCommand
+from bridge.recover_command import RecoverCommand, quoted
 from bridge.workbench import open_workbench
 from schemas.server import Recovery, ServerStatusData
 from tests.bridge.agent import APPLE, PATIENT, PEAR, Agent, Scene, opened, scene, write_solution
@@ -243,6 +243,27 @@ async def test_rolling_back_beside_a_dead_bridge_reads_nothing_half_written(tmp_
         await agent.start()
         assert made.workspace.text(made.file("Core/Pear.cs")) is not None
         assert (await agent.status()).state == "TransactionActive"
+
+
+@keeps("recovery.pending")
+async def test_a_bridge_that_died_in_the_whole_repository_is_in_the_way_of_a_part_of_it(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as made:
+        made.file(".git").mkdir()
+        part = made.file("Core")
+        await made.agent.open(part / "Core.csproj", workspaceRoot=str(part))
+        state = tmp_path / "another state"
+        await to_thread.run_sync(partial(interrupt, made.root, state, STEPS))
+        refusal = await made.agent.refused("transaction-start")
+        assert refusal.code == "RecoveryPending"
+        assert refusal.message.endswith(f" --root {quoted(made.root)}"), (
+            "where the marker is, not where we are"
+        )
+        (item,) = await unfinished(made.agent)
+        assert item.code == "RecoveryRecordElsewhere"
+        await to_thread.run_sync(recover, state / "roslyn-bridge")
+        await made.agent.start()
 
 
 @keeps("recovery.pending")
