@@ -470,9 +470,10 @@ async def test_a_cancel_at_any_moment_leaves_the_server_where_it_was_and_nothing
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str
 ) -> None:
     async with compiled(tmp_path, monkeypatch, NUTS) as (made, _):
-        made.server.offers = [nutless(made)]
         await made.agent.start()
-        over = False
+        await stage_texts(made, {OTHER: "// staged\nobject c = new Nut();\n"})
+        made.server.offers = [nutless(made)]
+        over = was_elsewhere = False
         for turns in moments():
             arguments: dict[str, object] = {"actionId": (await listed(made)).action_id, "scope": "Project"}
             if tool == "stage-code-action":
@@ -481,7 +482,8 @@ async def test_a_cancel_at_any_moment_leaves_the_server_where_it_was_and_nothing
             over = await cancelled_after(turns, partial(made.agent.call, tool, **arguments))
             async with made.workspace.leases.exclusive():
                 pass
-            if made.workspace.require_transaction().revision == 1:
+            was_elsewhere |= any("new Apple" in text for text in made.server.open.values())
+            if made.workspace.require_transaction().revision == 2:
                 assert tool == "stage-code-action"
                 await made.agent.status()
                 await made.agent.undo()
@@ -489,6 +491,7 @@ async def test_a_cancel_at_any_moment_leaves_the_server_where_it_was_and_nothing
             if over:
                 break
         assert over
+        assert was_elsewhere, "some cancel met the server with the texts of the fix-all"
 
 
 @keeps("fix-all.way-back")
@@ -577,7 +580,7 @@ async def test_the_diagnostics_of_the_changed_documents_are_counted_before_and_a
 
 
 async def require_back(made: Scene) -> None:
-    """For the next question the server sees the files as they are on disk, and has none open after it."""
+    """For the next question the server sees the current texts exactly, and after it only what is staged is open."""
     seen: list[dict[Path, str]] = []
     usual = made.server.answers["textDocument/diagnostic"]
 
@@ -588,8 +591,11 @@ async def require_back(made: Scene) -> None:
     made.server.answers["textDocument/diagnostic"] = look
     await listed(made)
     made.server.answers["textDocument/diagnostic"] = usual
-    assert seen[-1] == {made.file(FILE): made.file(FILE).read_text()}
-    await made.server.until(lambda: not made.server.open)
+    current = made.workspace.text(made.file(FILE))
+    assert current is not None
+    staged = {c.path: c.after.text for c in made.workspace.overlay.changes() if c.after is not None}
+    assert seen[-1] == {made.file(FILE): current.text, **staged}
+    await made.server.until(lambda: made.server.open == staged)
 
 
 @keeps("fix-all.counts")
