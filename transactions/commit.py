@@ -437,7 +437,8 @@ class _Planner:
             raise CommitConflict(
                 f"{change.path} was made read-only or given a second name meanwhile.", [change.path]
             )
-        return facts, Attributes(facts.mode, facts.owner, facts.group, extended)
+        known_by = replace(facts, born=self._places.generation(directory, name))
+        return known_by, Attributes(facts.mode, facts.owner, facts.group, extended)
 
     def _require_free(self, change: FileChange) -> None:
         directory, name = self._place(change.path)

@@ -10,8 +10,8 @@ A directory is named by its path relative to the root, as a tuple of components;
 file to the next one that is made, be it a file, a directory or a pipe. So what we make ourselves is known by more: its
 kind, its inode, and what `born` says, which no later file shares. That is the file system's handle where it holds a
 generation number that is drawn anew with each use of an inode and kept on the disk (ext4, xfs, tmpfs and others), else the
-time of birth, else nothing. Files of others are told by inode alone; nothing is ever done to them without a look at their
-bytes before and after.
+time of birth, else nothing. Originals are known by inode and generation only, because on an overlay the birth of a file
+changes when it is first written to. Nothing is ever done to a file without a look at its bytes before and after.
 """
 
 import errno
@@ -21,7 +21,7 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -46,7 +46,7 @@ _TELLS_NO_BIRTH = frozenset({errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM, errno.
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What one reading of a file found. `born` is known of files that we made (see the module's head)."""
+    """What one reading of a file found. What `born` says (see the module's head) is noted when a commit is planned."""
 
     inode: Inode
     mode: int
@@ -54,7 +54,7 @@ class FileFacts:
     group: int
     links: int
     sha256: bytes
-    born: str | None = None
+    born: str | None = field(default=None, compare=False)
 
 
 class Places:
@@ -148,12 +148,18 @@ class Places:
 
     def born(self, directory: Directory, name: str) -> str | None:
         """What tells an entry from every later one that is given its inode; None where the system does not tell."""
+        generation = self.generation(directory, name)
+        if generation is not None:
+            return generation
         descriptor = self.descriptor(directory)
-        told = _unless_unknown(lambda: self.system.handle(name, descriptor))
-        if told is not None and told[0] == _GENERATION_HANDLE:
-            return f"handle:{told[1].hex()}"
         time = _unless_unknown(lambda: self.system.birth_time(name, descriptor))
         return None if time is None else f"time:{time}"
+
+    def generation(self, directory: Directory, name: str) -> str | None:
+        """The same, but None where only a time of birth is told: on an overlay that changes when a file is first written."""
+        descriptor = self.descriptor(directory)
+        told = _unless_unknown(lambda: self.system.handle(name, descriptor))
+        return f"handle:{told[1].hex()}" if told is not None and told[0] == _GENERATION_HANDLE else None
 
     def is_file_of(self, facts: FileFacts | None, directory: Directory, name: str) -> bool:
         """Whether at a name stands the very file that `facts` tell of, whatever is in it by now. Raises OSError."""

@@ -81,7 +81,7 @@ class Redoer:
 
     def _remove(self, entry: PlannedEntry) -> Result:
         if not self._is_unchanged(entry):
-            return Result.CONFLICT
+            return Result.RESTORED
         places = self._places
         move(places, entry.directory, entry.name, entry.workshop, entry.old_name)
         if places.is_file_of(entry.original, entry.workshop, entry.old_name):

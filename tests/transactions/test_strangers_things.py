@@ -108,6 +108,26 @@ def test_a_file_of_the_same_bytes_and_inode_is_anothers_where_the_system_tells_i
     assert (place.root / "App/A.cs").read_bytes() == b"class A2 { }\r\n"
 
 
+@pytest.mark.parametrize("content", [b"gone\n", b"anew\n"], ids=["the same bytes", "others"])
+def test_a_deleted_file_that_somebody_brings_back_while_we_tidy_up_is_not_deleted_again(
+    place: Place, calls: list[str], content: bytes
+) -> None:
+    instant = number_of(calls, "rename", COMMITTED)
+    tidied = next(
+        number for number, name in enumerate(calls) if number > instant and name == "remove_directory"
+    )
+    gone = place.root / "Lib/Gone.cs"
+    before, system = gone.lstat(), ReusedInodes(tells_birth=True)
+    place.die(tidied)
+    gone.write_bytes(content)
+    system.reused(before, gone.lstat())
+
+    assert recover(place.state, system=system) == ()
+    assert gone.read_bytes() == content
+    gone.unlink()
+    assert place.is_after()
+
+
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 def test_what_takes_the_place_of_a_file_right_before_it_is_exchanged_is_given_back(
     place: Place, calls: list[str], make: Make
