@@ -37,6 +37,7 @@ from bridge.server_edits import workspace_edit_from_server
 from bridge.spots import Spot, Texts, UnknownPlace, documents_with
 from bridge.staging import Staged, plan_edit, stage_planned
 from bridge.symbols import Outlines, Symbol, overloads_of, symbol_at
+from bridge.untold_uses import may_be_untold
 from bridge.validation_gate import new_errors_between
 from bridge.words import scan
 from bridge.workspace import Workspace
@@ -161,6 +162,8 @@ async def _plan(
         spellings = {symbol.name, new_name, *_short_forms(symbol.name, new_name)}
         files = await to_thread.run_sync(documents_with, workspace, before, spellings)
         _require_on_disk(workspace, before, files)
+        if not wishes.allow_conflicts:
+            await _require_told(workspace, before, texts, symbol, new_name)
         uses = await uses_of(session, texts, symbol.word)
         await _require_root_in_source(texts, outlines, symbol, uses)
         edit = await _edit_for(session, texts, symbol, new_name)
@@ -211,6 +214,20 @@ def _require_on_disk(workspace: Workspace, tree: Overlay, files: Sequence[Path])
             f"Uses in staged new files are not told by the server before a commit ({named(workspace, concerned)}). "
             "Commit first, then rename."
         )
+
+
+async def _require_told(
+    workspace: Workspace, tree: Overlay, texts: Texts, symbol: Symbol, new_name: str
+) -> None:
+    """Refuses a method from or to a name that the compiler uses without a word of the server."""
+
+    def reason() -> str | None:
+        files = documents_with(workspace, tree, ("from",))
+        return may_be_untold((symbol.name, new_name), texts, files)
+
+    untold = await to_thread.run_sync(reason) if symbol.is_method else None
+    if untold is not None:
+        raise _unverified(f"{untold}, and servers do not tell of such uses.")
 
 
 async def _require_root_in_source(
@@ -316,7 +333,8 @@ async def _proved_and_staged(
     _refuse(plan, conflicts, wishes)
     bound, changed = await _bindings(workspace, texts, after, plan, outcome)
     conflicts += (*_not_renamed(texts, after, plan, outcome), *changed)
-    _refuse(plan, conflicts, wishes)
+    if not plan.symbol.is_member:  # of a member the compiler may know a better reason
+        _refuse(plan, conflicts, wishes)
     conflicts += await _errors(workspace, before, plan, outcome, wishes, tell=tell)
     _refuse(plan, conflicts, wishes)
     title = f"Rename {plan.symbol.name!r} to {plan.new_name!r}"

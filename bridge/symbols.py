@@ -42,6 +42,13 @@ class Symbol:
         return self.declared is not None and self.declared.kind in navigation.TYPE_KINDS
 
     @property
+    def is_member(self) -> bool:
+        """Whether it is a member of a type that is no type itself."""
+        return (
+            self.declared is not None and not self.is_type and self.declared.kind != navigation.NAMESPACE_KIND
+        )
+
+    @property
     def is_method(self) -> bool:
         """Whether it is a method of a type."""
         return self.declared is not None and self.declared.kind in navigation.METHOD_KINDS

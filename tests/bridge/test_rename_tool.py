@@ -429,6 +429,23 @@ async def test_a_document_that_the_compiler_does_not_answer_for_leaves_the_quest
         assert (await refused(made, APPLE_THERE, "Fruit")).code in {"RenameUnverified", "RenameConflict"}
 
 
+@keeps("rename.unverified")
+@pytest.mark.anyio
+async def test_a_method_called_as_a_query_operator_is_refused_only_where_there_are_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "class Apple {\nvoid Map(int a) { }\n}\n"
+    query = "class Program { object o = from a in b select a; }\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, APPLE: text, PROGRAM: query}) as (made, _, _compiler):
+        place = at(APPLE, text, "Map")
+        refusal = await refused(made, place, "Select")
+        assert (refusal.code, "Program.cs" in refusal.message) == ("RenameUnverified", True)
+        assert (await refused(made, place, "AppendFormatted")).code == "RenameUnverified"
+        assert (await rename(made, place, "Select", allowConflicts=True)).staged
+    async with naming(tmp_path / "without", monkeypatch, {**FILES, APPLE: text}) as (made, _, _compiler):
+        assert (await rename(made, place, "Select")).staged
+
+
 @keeps("rename.server")
 @pytest.mark.anyio
 async def test_a_server_of_syntax_only_is_honest(tmp_path: Path) -> None:

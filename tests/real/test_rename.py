@@ -1,0 +1,149 @@
+"""Renames on both real servers: what would change the meaning of code is refused, what would not is staged.
+
+One solution, loaded once for each server; see ``rebinding.py`` for what is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.bridge.promises import keeps
+from tests.real.conftest import RealServer, run_dotnet
+from tests.real.mcp_agent import Agent, Json, bridge_process, tree_of
+from tests.real.rebinding import HARMLESS, REBOUND, REWRITTEN, UNTOLD, Case
+from tests.real.small import options, small_solution
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_dotnet_left")]
+
+CASES: Mapping[str, Case] = {**REBOUND, **REWRITTEN, **UNTOLD, **HARMLESS}
+FILES: Mapping[str, str] = {label: f"F{number:02}.cs" for number, label in enumerate(CASES)}
+
+FIXED = "Fixed.cs"
+FIXED_TEXT = """using System;
+
+namespace Fixed
+{
+    public class Crate : IDisposable
+    {
+        public override string ToString() => "crate";
+        public void Dispose() { }
+        public void Put(int weight) { }
+        public void Put(string label) { Console.WriteLine(label); }
+        public static void Main() { using var crate = new Crate(); crate.Put(1); }
+    }
+}
+"""
+
+
+def place(path: str, text: str, index: int) -> Json:
+    """A symbol by the place of a word."""
+    start = len(text[:index].encode("utf-16-le")) // 2
+    return {"location": {"span": {"document": {"path": path}, "range": {"start": start, "length": 0}}}}
+
+
+async def tried(agent: Agent, symbol: Json, new_name: str, **more: object) -> Json:
+    """The envelope of one rename; a staged one is undone again."""
+    answer = await agent.ask(
+        "rename-symbol", symbol=symbol, newName=new_name, expectedSnapshot=agent.snapshot, **more
+    )
+    if answer["ok"]:
+        await agent.do("transaction-history", direction="Undo", expectedSnapshot=agent.snapshot)
+    return answer
+
+
+async def code(agent: Agent, word: str, new_name: str, number: int = 0, **more: object) -> object:
+    """The code of a refused rename in ``Fixed.cs``, ``None`` for a staged one."""
+    index = -1
+    for _ in range(number + 1):
+        index = FIXED_TEXT.index(word, index + 1)
+    answer = await tried(agent, place(FIXED, FIXED_TEXT, index), new_name, **more)
+    return None if answer["ok"] else cast("Json", answer["error"])["code"]
+
+
+@keeps("rename.binding", "rename.kinds", "rename.options")
+async def test_renames_that_would_change_the_meaning_are_refused_and_harmless_ones_are_not(
+    real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
+) -> None:
+    """One long story, because each load costs seconds."""
+    texts = {FILES[label]: case.text for label, case in CASES.items()}
+    solution = small_solution(tmp_path / "small", {**texts, FIXED: FIXED_TEXT})
+    run_dotnet(toolchain, solution.parent, "restore", solution.name)
+    before = tree_of(solution.parent)
+    async with bridge_process(toolchain, options(real_server, tmp_path)) as agent:
+        await agent.do("workspace-open", path=str(solution))
+        await agent.do("transaction-start")
+        assert len(REBOUND) + len(REWRITTEN) >= 20
+        await _each_is_judged(agent)
+        await _fixed_names_stay(agent)
+        await _overloads(agent, real_server)
+        assert tree_of(solution.parent) == before, "nothing is written by staging, refusing and undoing"
+        await _committed(agent, solution, toolchain if real_server.kind == "csharp-ls" else None)
+
+
+async def _each_is_judged(agent: Agent) -> None:
+    wrong = []
+    for label, case in CASES.items():
+        answer = await tried(agent, place(FILES[label], case.text, case.place), case.new_name)
+        error = cast("Json", answer.get("error") or {"code": None, "message": ""})
+        expected = None if label in HARMLESS else "RenameUnverified" if label in UNTOLD else "RenameConflict"
+        said = "would mean" if label in REBOUND else "would be rewritten" if label in REWRITTEN else ""
+        # The stand-in for Microsoft's server renames no namespaces at all.
+        accepted = {expected, "SymbolCannotBeRenamed"} if "namespace" in label else {expected}
+        if error["code"] not in accepted or (error["code"] == expected and said not in str(error["message"])):
+            wrong.append((label, error))
+    assert wrong == []
+
+
+async def _fixed_names_stay(agent: Agent) -> None:
+    """What assemblies declare, Main, and names that are none."""
+    assert await code(agent, "Console", "Terminal") == "SymbolCannotBeRenamed"
+    assert await code(agent, "ToString", "Text") == "SymbolCannotBeRenamed"
+    assert await code(agent, "Dispose()", "Close") == "SymbolCannotBeRenamed"
+    assert await code(agent, "Main", "Begin") == "SymbolCannotBeRenamed"
+    assert await code(agent, "Crate", "1 bad") == "InvalidRequest"
+    assert await code(agent, "public", "Open") == "SymbolNotFound"
+    assert await code(agent, "Crate", "Box", renameFile=True) is None
+    answer = await agent.do(
+        "rename-symbol",
+        symbol={"documentationCommentId": "T:Fixed.Crate"},
+        newName="@Crate",
+        expectedSnapshot=agent.snapshot,
+    )
+    assert answer["staged"] is False
+
+
+async def _overloads(agent: Agent, server: RealServer) -> None:
+    """csharp-ls renames them always, Roslyn never; neither is passed over."""
+    always = server.kind == "csharp-ls"
+    for wish, honoured in ((True, always), (False, not always)):
+        found = await code(agent, "Put(int", "Add", renameOverloads=wish)
+        assert found == (None if honoured else "RenameOptionUnavailable")
+    symbol = {"documentationCommentId": "M:Fixed.Crate.Put(System.String)"}
+    answer = await tried(agent, cast("Json", symbol), "Add", renameOverloads=always)
+    assert answer["ok"], answer
+
+
+async def _committed(agent: Agent, solution: Path, toolchain: Mapping[str, str] | None) -> None:
+    """A rename with all that a type has, written, built, and taken back to the byte."""
+    label = next(iter(HARMLESS))
+    case, path = HARMLESS[label], FILES[label]
+    before = (solution.parent / path).read_bytes()
+    for old, new in (("Apple", case.new_name), (case.new_name, "Apple")):
+        data = await agent.do(
+            "rename-symbol",
+            symbol={"documentationCommentId": f"T:Harmless.{old}"},
+            newName=new,
+            expectedSnapshot=agent.snapshot,
+        )
+        if old == "Apple":
+            left = cast("list[Json]", cast("Json", data["notRenamed"])["items"])
+            assert [mention["kind"] for mention in left] == ["Comment", "String"]
+        await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
+        if toolchain is not None and old == "Apple":
+            run_dotnet(toolchain, solution.parent, "build", "-v", "q", "-p:UseSharedCompilation=false")
+        await agent.do("transaction-start")
+    assert (solution.parent / path).read_bytes() == before
