@@ -138,18 +138,16 @@ async def emulate(
     max_documents: int,
     line_endings: LineEndingPolicy,
     tell: ProgressSink,
-    is_done: Callable[[Overlay], bool] | None = None,
 ) -> Emulated:
     """What the action does for every occurrence of its diagnostic in ``scope``, on top of the current revision.
 
     ``action`` is the one that ``reference`` names, listed just now.  ``max_documents`` bounds the documents that may
-    change.  ``is_done`` knows the result of an earlier run: the tree for which it holds is not counted once more, and
-    then nothing is counted.  Needs the writer's lease; stages nothing.  Raises ``FixAllUnavailable``, ``FixAllLimitExceeded``, the
+    change.  Needs the writer's lease; stages nothing.  Raises ``FixAllUnavailable``, ``FixAllLimitExceeded``, the
     refusals of an edit, and the server's own failures.
     """
     job = _job(workspace, reference, action, scope, max_documents=max_documents, line_endings=line_endings)
     with anyio.move_on_after(LONGEST):
-        return await _in_rounds(job, tell, is_done)
+        return await _in_rounds(job, tell)
     raise job.refusal(f"it is not done after {LONGEST:g} s.")
 
 
@@ -212,7 +210,7 @@ def _job(
     return _Job(workspace, reference, action.title, diagnostic_id, scope, covers, max_documents, line_endings)
 
 
-async def _in_rounds(job: _Job, tell: ProgressSink, is_done: Callable[[Overlay], bool] | None) -> Emulated:
+async def _in_rounds(job: _Job, tell: ProgressSink) -> Emulated:
     tell(0, f"Looking for {job.diagnostic_id}")
     first = state = await _looked_at(job, job.workspace.overlay)
     _require_one_candidate(job, first)
@@ -223,8 +221,6 @@ async def _in_rounds(job: _Job, tell: ProgressSink, is_done: Callable[[Overlay],
             break
         rounds.append(answers)
         tree = await _planned(job, state.tree, answers)
-        if is_done is not None and is_done(tree):
-            return Emulated(tree, None, None, "It is what was counted before.", tuple(rounds))
         state = await _after(job, state, tree)
         tell(100 * (1 - state.count / first.count), f"{state.count} {job.diagnostic_id} left")
         if not state.found:

@@ -29,6 +29,7 @@ async def side_by_side(questions: Sequence[Callable[[], Awaitable[T]]], *, at_on
             except Exception as error:  # noqa: BLE001 - carried out of the task group, raised again below
                 failures.append(error)
                 tasks.cancel_scope.cancel()
+                return
 
     async with anyio.create_task_group() as tasks:
         for _ in range(min(at_once, len(questions))):
