@@ -17,9 +17,9 @@ is filled, and moved on top of the root in one step.  Whoever opens a path from 
 1 to 4 ms, where a restart of the server takes as long as loading; a path is looked up no slower under a hundred views
 than under one.  ``MOST_VIEWS`` bounds them all the same.
 
-*Build output.*  Whatever the server writes below ``obj`` and ``bin`` stays in the view.  A fresh view carries over those
-files below ``obj`` that the real tree does not have, because projects were loaded with them; where the real tree has a
-file, the fresh view shows the real one.  So a copy hides a real file at most until the next change on disk.
+*Build output* (``obj``, ``bin``).  Whatever the server writes stays in the view.  Projects were loaded with what it made,
+so in a fresh view that lies *below* the real tree: where the real tree has such a file the fresh view shows the real one,
+and a copy hides it at most until the next change on disk.  Copies of real files are left behind with the old view.
 
 *What a process inside leaves for others* would lie in the temporary directory: build nodes and compiler servers are
 found there.  They are switched off, and the server gets a private one, mounted over ``/var/tmp`` because names of
@@ -242,6 +242,7 @@ class Tree:
         self._device = -1
         self.created: dict[str, str] = {}
         self.gone: set[str] = set()
+        self._brought_back: set[str] = set()
         self._folders: list[str] = []  # made for created files, the inner ones after the outer ones
 
     def renew(self) -> None:
@@ -249,51 +250,40 @@ class Tree:
         if self._views == MOST_VIEWS:
             raise Refused(f"{MOST_VIEWS} views lie upon each other")
         place = f"{self._directory}/{self._views}"
-        before = f"{self._directory}/{self._views - 1}/upper" if self._views else None
-        for name in ("upper", "work", "aside"):
-            os.makedirs(f"{place}/{name}", mode=0o700)  # noqa: PTH103 - as above
+        made = f"{self._directory}/made"
+        for folder in (made, f"{place}/upper", f"{place}/work", f"{place}/aside"):
+            os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103 - as above
         shutil.copymode(self._root, f"{place}/upper")
-        # Named by descriptors: in the option text a path would need two kinds of escapes.
-        names = {"lowerdir": self._real}
-        names["upperdir"] = os.open(f"{place}/upper", os.O_PATH | os.O_CLOEXEC)
-        names["workdir"] = os.open(f"{place}/work", os.O_PATH | os.O_CLOEXEC)
-        options = ",".join(f"{name}=/proc/self/fd/{number}" for name, number in names.items())
         try:
-            _mount("overlay", f"{place}/aside", "overlay", 0, f"{options},userxattr")
-            if before is not None:
-                self._carry_over(before, f"{place}/aside")
-            _mount(f"{place}/aside", self._root, None, _MS_MOVE)
+            if self._views:
+                staged = self.created.keys() | self._brought_back
+                _carry_over(f"{self._directory}/{self._views - 1}/upper", made, staged)
+            self._mount_view(place, made)
         except OSError as error:
             raise Refused(
                 f"no overlay can be mounted there ({error.strerror}; the state directory is on {_kind_of(place)})"
             ) from error
-        finally:
-            os.close(names["upperdir"])
-            os.close(names["workdir"])
         self._views += 1
         self._device = os.stat(self._root).st_dev  # noqa: PTH116 - as above
         self.created.clear()
         self.gone.clear()
+        self._brought_back.clear()
         self._folders.clear()
 
-    def _carry_over(self, before: str, view: str) -> None:
-        """Files below ``obj`` that only the server has made."""
-        for folder, _, names in os.walk(before):
-            path = os.path.relpath(folder, before)
-            if "obj" not in path.split("/"):
-                continue
-            for name in names:
-                source = f"{folder}/{name}"
-                if stat.S_ISREG(os.lstat(source).st_mode) and not self._is_real(f"{path}/{name}"):
-                    os.makedirs(f"{view}/{path}", exist_ok=True)  # noqa: PTH103 - as above
-                    shutil.copy2(source, f"{view}/{path}/{name}")
-
-    def _is_real(self, path: str) -> bool:
+    def _mount_view(self, place: str, made: str) -> None:
+        """From above: what is written from now on, the real tree, what only the server has made."""
+        # Named by descriptors: in the option text a path would need two kinds of escapes.
+        upper, work, below = (
+            os.open(folder, os.O_PATH | os.O_CLOEXEC) for folder in (f"{place}/upper", f"{place}/work", made)
+        )
         try:
-            os.stat(path, dir_fd=self._real, follow_symlinks=False)
-        except OSError:
-            return False
-        return True
+            layers = f"lowerdir=/proc/self/fd/{self._real}:/proc/self/fd/{below}"
+            ours = f"upperdir=/proc/self/fd/{upper},workdir=/proc/self/fd/{work}"
+            _mount("overlay", f"{place}/aside", "overlay", 0, f"{layers},{ours},userxattr")
+            _mount(f"{place}/aside", self._root, None, _MS_MOVE)
+        finally:
+            for descriptor in (upper, work, below):
+                os.close(descriptor)
 
     def probe(self) -> None:
         """Create and delete something in the root.  Raises ``Refused`` where that cannot be."""
@@ -377,7 +367,33 @@ class Tree:
                 mode = stat.S_IMODE(os.fstat(source).st_mode)
                 with open(os.open(f"{self._root}/{path}", flags, mode), "wb") as copy:  # noqa: PTH123 - a descriptor
                     shutil.copyfileobj(real, copy)
+            self._brought_back.add(path)
         self.gone.discard(path)
+
+
+def _carry_over(upper: str, made: str, staged: set[str]) -> None:
+    """Link what the server has made in the last view into the layer below the real tree."""
+    for folder, _, names in os.walk(upper):
+        place = os.path.relpath(folder, upper)
+        for name in names:
+            path = os.path.normpath(f"{place}/{name}")
+            source, target = f"{upper}/{path}", f"{made}/{path}"
+            with contextlib.suppress(FileNotFoundError):
+                if path in staged or (_is_copy(source) and not os.path.lexists(target)):
+                    continue
+                os.unlink(target)  # noqa: PTH108 - as above
+            if stat.S_ISREG(os.lstat(source).st_mode):  # else it marks a file that the server has deleted
+                os.makedirs(f"{made}/{place}", exist_ok=True)  # noqa: PTH103 - as above
+                os.link(source, target)
+
+
+def _is_copy(path: str) -> bool:
+    """Whether the overlay has made this file as a copy of one below, which it does before that is written to."""
+    try:
+        os.getxattr(path, "user.overlay.origin", follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _reason(error: OSError) -> str:

@@ -99,28 +99,38 @@ async def test_what_the_server_writes_or_deletes_itself_stays_in_its_view(root: 
         assert on_disk(root) == FILES
 
 
-async def test_a_fresh_view_shows_the_disk_as_it_is_and_keeps_what_only_the_server_has_made_in_obj(
+async def test_a_fresh_view_shows_the_disk_as_it_is_and_keeps_what_only_the_server_has_made(
     root: Path, state: Path
 ) -> None:
     async with inside(root, state) as made:
-        await made.ask(
-            "write('obj/Debug/made.cs', 'made'), write('obj/real.json', 'copied'), write('x.log', '')"
-        )
-        await made.show({"New.cs": "staged"}, gone=("Deep/B.cs",))
+        await made.show({}, gone=("Deep/B.cs",))
+        await made.show({"New.cs": "staged", "Dropped.cs": "staged"})
+        for name, text in {
+            "obj/Debug/made.cs": "made",
+            "obj/real.json": "copy",
+            "App.csproj": "copy",
+        }.items():
+            await made.ask(f"write({name!r}, {text!r})")
         # As a commit does it, and a checkout: files are replaced, not written.
         for name, text in {"A.cs": "committed", "New.cs": "staged", "obj/real.json": "{1}"}.items():
             (root / "incoming").write_text(text, encoding="utf-8")
             (root / "incoming").replace(root / name)
         (root / "Deep/B.cs").unlink()
+        (root / "App.csproj").unlink()
         await made.tree.renew()
         assert await made.files() == {
-            "App.csproj": "<Project/>",
             "A.cs": "committed",
             "New.cs": "staged",
             "obj/real.json": "{1}",
             "obj/Debug/made.cs": "made",
         }
         assert made.tree.created == made.tree.gone == frozenset()
+        await made.ask("write('obj/Debug/made.cs', 'made again')")
+        await made.tree.renew()
+        assert (await made.files())["obj/Debug/made.cs"] == "made again"
+        await made.ask("os.unlink('obj/Debug/made.cs')")
+        await made.tree.renew()
+        assert "obj/Debug/made.cs" not in await made.files()
         await made.show({"Again.cs": ""})
         assert "Again.cs" in await made.files()
         assert "Again.cs" not in on_disk(root)
