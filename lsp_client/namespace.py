@@ -12,10 +12,16 @@ server loses them.  The last process that leaves takes the mounts along, so noth
 *What is written goes through the mount*, never into the directory above: an overlay may not be changed from below or
 above while it is mounted, and would not notice.  For the same reason a change of the real tree (a commit, somebody's
 checkout) calls for a fresh view.  The old mount cannot be taken away, because the server works in it.  So a fresh
-overlay is made aside, with the real tree below it again, which we hold by a descriptor from before the first mount; it
-is filled, and moved on top of the root in one step.  Whoever opens a path from then on gets the fresh view.  That takes
-1 to 4 ms, where a restart of the server takes as long as loading; a path is looked up no slower under a hundred views
-than under one.  ``MOST_VIEWS`` bounds them all the same.
+overlay is made aside, with the real tree below it again, which we hold by a descriptor, and moved on top of the root in
+one step.  Whoever opens a path from then on gets the fresh view.  ``MOST_VIEWS`` bounds how many lie upon each other.
+
+Between the first write of a commit and the fresh view the server is asked nothing, which is the bridge's part.
+Stopping its processes for that time was weighed: readers that worked in a view while its files were replaced from below
+met no error but the file that is gone, as they do on any disk.
+
+Measured on two busy cores: the start takes 40 to 100 ms more than without a view, staging one file 0.3 ms and a hundred
+files 20 ms, a fresh view 0.5 to 3 ms, with 400 files of the server's own up to 10 ms.  What costs is what the server
+does with the news: an evaluation of its projects, 2 s for a small one (Roslyn's dialect), 0.1 s (csharp-ls).
 
 *Build output* (``obj``, ``bin``).  Whatever the server writes stays in the view.  Projects were loaded with what it made,
 so in a fresh view that lies *below* the real tree: where the real tree has such a file the fresh view shows the real one,
