@@ -294,6 +294,23 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "issue 5, 2",
         "After a preparation, however it ended, the server is back at the exact revision and nothing is staged.",
     ),
+    "emulated.by-hand": (
+        "issue 5, 2",
+        "The bridge's own fix-all gives what its single fixes would give one after the other.",
+    ),
+    "emulated.one-diagnostic": (
+        "issue 5, 2",
+        "It is offered where exactly one diagnostic comes into question, hidden ones included; never for suppressions.",
+    ),
+    "emulated.titles": ("issue 5, 2", "Titles mean the same fix when equal or of one form of a closed list."),
+    "emulated.ends": (
+        "issue 5, 2",
+        "Rounds, fixes and seconds are bounded; a fix that leaves no fewer is refused, and so is what is cut short.",
+    ),
+    "emulated.linked": (
+        "issue 5, 2",
+        "A file of several projects that has the diagnostic too refuses the whole, with the reason.",
+    ),
     "actions.unresolvable": ("issue 5, 5 and 8", "What turns out to have no edit is ActionUnavailable."),
     # odd edits
     "edits.create-by-insert": ("cases C1", "An insert into a missing file creates it."),

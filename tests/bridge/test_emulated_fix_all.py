@@ -35,6 +35,7 @@ from tests.bridge.played_fixes import (
     replacing,
 )
 from tests.bridge.played_server import Json, create, document_edit, rename
+from tests.bridge.promises import keeps
 from transactions.overlay import Overlay, Staged
 from transactions.text import Range, SourceText
 
@@ -199,6 +200,7 @@ async def test_a_scope_holds_its_documents_and_no_others(
         assert (result.affected_before, result.remaining_after) == (count, 0)
 
 
+@keeps("emulated.by-hand")
 async def test_the_result_is_that_of_single_fixes_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +253,7 @@ async def test_hidden_diagnostics_are_fixed_and_one_question_mends_a_document(
         assert fixer.reports == 2
 
 
+@keeps("emulated.titles")
 async def test_titles_that_name_their_place_are_one_fix_where_the_list_has_their_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +272,7 @@ async def test_titles_that_name_their_place_are_one_fix_where_the_list_has_their
         }
 
 
+@keeps("emulated.titles")
 async def test_other_titles_are_other_fixes_and_what_they_would_mend_remains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +347,7 @@ async def scopes_at(made: Scene, name: str, words: str) -> dict[str, tuple[str, 
         return {action.title: action.fix_all_scopes for action in actions}
 
 
+@keeps("emulated.one-diagnostic")
 async def test_scopes_are_offered_for_a_fix_of_exactly_one_diagnostic_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,6 +363,7 @@ async def test_scopes_are_offered_for_a_fix_of_exactly_one_diagnostic_and_nothin
         assert (await scopes_at(made, APPLE, "old_c"))["Suppress CS0618"] == ()
 
 
+@keeps("emulated.one-diagnostic")
 async def test_a_hidden_diagnostic_at_the_place_makes_a_second_candidate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -388,6 +394,7 @@ async def test_a_fix_after_which_no_fewer_are_left_is_refused(
         assert fixer.reports == 2
 
 
+@keeps("emulated.ends")
 async def test_a_fix_that_makes_new_ones_elsewhere_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +414,7 @@ async def test_a_fix_that_makes_new_ones_elsewhere_ends(
         assert "1 CS0618 were there, and 1" in await refused(made, APPLE, "old_a", "Use the new name")
 
 
+@keeps("emulated.ends")
 async def test_rounds_and_fixes_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with fixing(tmp_path, monkeypatch, {APPLE: "! " * 20}, [MARKS]) as (made, _):
         monkeypatch.setattr(emulated_fix_all, "MOST_ROUNDS", 1)
@@ -417,6 +425,7 @@ async def test_rounds_and_fixes_are_bounded(tmp_path: Path, monkeypatch: pytest.
         assert "more than 12 single fixes" in await refused(made, APPLE, "!", "Mark it")
 
 
+@keeps("emulated.ends")
 async def test_seconds_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emulated_fix_all, "LONGEST", 0.2)
     async with fixing(tmp_path, monkeypatch, TEXTS) as (made, _), made.server.held("codeAction/resolve"):
@@ -424,6 +433,7 @@ async def test_seconds_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("scope", ["Document", "Project"])
+@keeps("fix-all.reach")
 async def test_an_edit_outside_of_the_scope_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
@@ -455,6 +465,7 @@ async def test_fixes_that_create_or_move_files_are_refused(
             assert ("New.cs, outside" if name == "inserts" else "creates, moves or deletes") in why
 
 
+@keeps("emulated.linked")
 async def test_a_file_of_two_projects_refuses_the_whole_when_it_is_affected_and_only_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -567,6 +578,7 @@ async def _fix_all_of_marks(made: Scene) -> None:
     results.append(await fixed_all(made, APPLE, "!", "Mark it"))
 
 
+@keeps("fix-all.way-back")
 async def test_after_a_cancel_the_server_is_back_at_the_current_revision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -579,6 +591,7 @@ async def test_after_a_cancel_the_server_is_back_at_the_current_revision(
         assert sees_the_current_revision(made, fixer)
 
 
+@keeps("fix-all.way-back")
 async def test_a_server_killed_under_it_is_shown_the_same_text_and_then_the_current_revision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
