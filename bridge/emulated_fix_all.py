@@ -252,11 +252,23 @@ async def _after(job: _Job, before: _State, tree: Overlay) -> _State:
 
 
 def _counted(job: _Job, first: _State, last: _State, rounds: Rounds) -> Emulated:
-    failed = job.workspace.structure.failed
-    if failed and job.scope == "Solution":
-        reason = f"{job.named(failed[0].path)} could not be loaded, so its diagnostics are not known."
+    unknown = _unknown_project(job)
+    if unknown is not None:
+        reason = f"{job.named(unknown)} could not be loaded, so its diagnostics are not known."
         return Emulated(last.tree, None, None, reason, rounds)
     return Emulated(last.tree, first.count, last.count, None, rounds)
+
+
+def _unknown_project(job: _Job) -> Path | None:
+    """A project of the scope about which the server can say nothing, because its load failed."""
+    load = job.workspace.load
+    told = () if load.report is None else load.report.errors
+    failed = (*(f.path for f in load.structure.failed), *(m.project for m in told if m.project is not None))
+    if job.scope == "Solution":
+        return next(iter(failed), None)
+    owners = documents_at(job.workspace, job.reference.document)
+    own = {project.path for d in owners if (project := load.structure.project(d.project_id)) is not None}
+    return next((path for path in failed if path in own), None)
 
 
 # --- where the diagnostic stands ----------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from bridge.errors import BridgeError
 from bridge.fix_rounds import Rounds
 from bridge.progress import to_nobody
 from bridge.resolution import documents_at
-from lsp_client.dialects.base import ServerAction
+from lsp_client.dialects.base import LoadMessage, LoadReport, ServerAction
 from lsp_client.errors import ResponseError
 from tests.bridge.agent import Scene
 from tests.bridge.played_fixes import (
@@ -292,6 +292,24 @@ async def test_where_the_fix_is_not_offered_the_diagnostic_remains(
         result = await fixed_all(made, PROGRAM, "old_a", str(OLD.title))
         assert texts_of(made, result) == {PROGRAM: "x new_a\n"}
         assert (result.affected_before, result.remaining_after) == (4, 3)
+
+
+async def test_with_a_project_that_was_not_loaded_nobody_knows_the_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, TEXTS) as (made, _):
+        failure = LoadMessage("error", "Msbuild failed", made.file("App/App.csproj"))
+        made.workspace.load = made.workspace.load.reported(LoadReport((failure,), ()))
+        why = "App/App.csproj could not be loaded, so its diagnostics are not known."
+        known = {}
+        for name, scope in ((APPLE, "Solution"), (APPLE, "Project"), (PROGRAM, "Document")):
+            result = await fixed_all(made, name, "old_a", str(OLD.title), scope)
+            known[scope] = (result.affected_before, result.remaining_after, result.reason)
+        assert known == {
+            "Solution": (None, None, why),
+            "Project": (3, 0, None),
+            "Document": (None, None, why),
+        }
 
 
 async def test_what_is_staged_counts_and_not_the_disk(
