@@ -14,6 +14,7 @@ above while it is mounted, and would not notice.  For the same reason a change o
 checkout) calls for a fresh view.  The old mount cannot be taken away, because the server works in it.  So a fresh
 overlay is made aside, with the real tree below it again, which we hold by a descriptor, and moved on top of the root in
 one step.  Whoever opens a path from then on gets the fresh view.  ``MOST_VIEWS`` bounds how many lie upon each other.
+A file that changes without anybody being told, because it is no input of a project, may be seen as it was until then.
 
 Between the first write of a commit and the fresh view the server is asked nothing, which is the bridge's part.
 Stopping its processes for that time was weighed: readers that worked in a view while its files were replaced from below
@@ -82,6 +83,7 @@ _MS_REC = 16384
 _MS_PRIVATE = 1 << 18
 _PR_SET_PDEATHSIG = 1
 _PR_CAPBSET_DROP = 24
+_PASSED = b"passed"
 _PROBE = ".roslyn-bridge-probe"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -133,24 +135,26 @@ def _reason_against(root: str, scratch: str, program: str) -> str | None:
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
-        reason = "the trial failed"
+        word = b"the trial failed"
         try:
             _look_at_places(root, scratch, program)
             os.mkdir(f"{scratch}/trial")  # noqa: PTH102 - as above
             enter(root, scratch, views="trial")
-            reason = ""
+            word = _PASSED
         except Refused as refusal:
-            reason = str(refusal)
+            word = str(refusal).encode("utf-8", "replace")
         except OSError as error:
-            reason = f"{error.filename or 'a step'}: {error.strerror}"
+            word = f"{error.filename or 'a step'}: {error.strerror}".encode("utf-8", "replace")
         finally:
-            os.write(write_end, reason.encode("utf-8", "replace"))
+            os.write(write_end, word)
             os._exit(0)
     os.close(write_end)
     with open(read_end, "rb") as end:  # noqa: PTH123 - a descriptor
-        reason = end.read().decode("utf-8", "replace")
+        said = end.read()
     os.waitpid(pid, 0)
-    return reason or None
+    if said == _PASSED:
+        return None
+    return said.decode("utf-8", "replace") or "the system ended the process that tried"
 
 
 def _look_at_places(root: str, scratch: str, program: str) -> None:

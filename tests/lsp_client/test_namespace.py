@@ -270,6 +270,30 @@ async def test_where_a_step_is_refused_the_server_is_started_without_a_view_and_
     assert reason in said
 
 
+async def test_a_system_that_kills_the_attempt_is_a_refusal_too(root: Path, state: Path) -> None:
+    """As a filter of system calls may do it: the first fork, which is the trial, does not come back."""
+    state.mkdir()
+    helper = Path(__file__).parents[2] / "lsp_client/namespace.py"
+    killed = (
+        "import os, runpy, signal, sys; fork = os.fork\n"
+        "os.fork = lambda: fork() or os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"sys.argv[0] = {str(helper)!r}; runpy.run_path(sys.argv[0], run_name='__main__')"
+    )
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        server = [sys.executable, "-c", "print('started')"]
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", killed, str(theirs.fileno()), str(root), str(state), *server],
+            pass_fds=[theirs.fileno()],
+            capture_output=True,
+            timeout=BOUND,
+            check=False,
+        )
+        theirs.close()
+        assert done.stdout == b"started\n"
+        assert b"the system ended the process that tried" in ours.recv(10_000)
+
+
 @pytest.mark.parametrize(
     ("name", "error"), [("no-such-server", FileNotFoundError), ("App.csproj", PermissionError)]
 )
