@@ -10,6 +10,7 @@ import pytest
 
 from lsp_client import showing
 from lsp_client.dialects import roslyn
+from lsp_client.staged_tree import StagedTree, TreeLost
 from schemas.server import ServerStatusData
 from tests.bridge.agent import Agent, opened, real_bridge, write_solution
 from tests.bridge.played_compiler import compiled
@@ -181,6 +182,23 @@ async def test_when_the_keeper_of_the_view_is_gone_the_server_is_started_anew_wi
         await stage_texts(made, {NUT: "class Nut { }\n"})
         assert len(made.server.processes) == 2
         assert (await made.agent.listing(APPLE)).notes is None
+        assert made.server.inside(made.file(NUT)).exists()
+
+
+async def test_a_view_that_cannot_be_renewed_after_a_commit_costs_a_new_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
+) -> None:
+    async def refused(_tree: StagedTree) -> None:
+        raise TreeLost("500 views lie upon each other")
+
+    async with compiled(tmp_path, monkeypatch, server_view="overlay") as (made, _):
+        made.server.reloads = True
+        await made.agent.start()
+        await stage_texts(made, {NUT: "class Nut { }\n"})
+        monkeypatch.setattr(StagedTree, "renew", refused)
+        await made.agent.commit()
+        await made.agent.listing(PEAR)
+        assert len(made.server.processes) == 2
         assert made.server.inside(made.file(NUT)).exists()
 
 
