@@ -257,16 +257,18 @@ def _packing(places: Places, plan: CommitPlan, packed: list[PackedOriginal]) -> 
     for entry in plan.entries:
         if entry.original is None:
             continue
-        path = places.path(entry.directory, entry.name)
         try:
             data, extended = _original(places, entry, offset)
         except FileNotFoundError as error:
+            path = places.path(entry.directory, entry.name)
             raise CommitConflict(f"{path} was removed by somebody else.", [path]) from error
         except OSError as error:
+            path = places.path(entry.directory, entry.name)
             raise CommitPreparationFailed(
                 f"{path} cannot be read for its second copy: {error.strerror}.", [path]
             ) from error
         if hashlib.sha256(data).digest() != entry.original.sha256:
+            path = places.path(entry.directory, entry.name)
             raise CommitConflict(f"{path} was changed by somebody else.", [path])
         packed.append(PackedOriginal(entry.number, offset, len(data), extended))
         offset += len(data)
@@ -278,8 +280,9 @@ def _original(places: Places, entry: PlannedEntry, offset: int) -> tuple[bytes, 
     descriptor = places.system.open_file(entry.name, places.descriptor(entry.directory))
     try:
         status = places.system.fstat(descriptor)
-        path = places.path(entry.directory, entry.name)
-        _require_fits(status.st_size, ORIGINAL_MAX_BYTES, f"the original of {path}")
+        _require_fits(
+            status.st_size, ORIGINAL_MAX_BYTES, f"the original of {'/'.join((*entry.directory, entry.name))}"
+        )
         _require_fits(offset + status.st_size, ORIGINALS_MAX_BYTES, "all originals together")
         data = _contents(places.system, descriptor, status.st_size)
         return data, places.system.attributes(descriptor)
