@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
@@ -32,6 +33,7 @@ MOST_BYTES: Final = 32 * 1024 * 1024
 """Of all files that are read together; about half a second."""
 LARGEST_FILE: Final = 4 * 1024 * 1024
 MOST_KEPT: Final = 1_000
+NOT_ALL: Final = "not all of the files beside the code were searched"
 LONGEST_LINE: Final = 160
 """Characters of a line that are shown."""
 
@@ -95,14 +97,18 @@ def in_other_files(root: Path, name: str) -> Mentions:
     """The mentions in files beside the code, below a folder; blocks."""
     found: list[Mention] = []
     left = MOST_BYTES
+    is_whole = True
     for number, path in enumerate(_walk(root)):
-        if number == MOST_FILES or len(found) >= MOST_KEPT or left < 0:
-            return Mentions(tuple(found[:MOST_KEPT]), "not all files beside the code were searched")
+        if number == MOST_FILES or len(found) > MOST_KEPT or left < 0:
+            is_whole = False
+            break
         if path.suffix.casefold() in OTHER_FILES:
             data = _bytes_of(path)
             left -= len(data)
-            found += _in_plain(path, data, name)
-    return Mentions(tuple(found))
+            is_whole = is_whole and len(data) <= LARGEST_FILE
+            found += islice(_in_plain(path, data, name), MOST_KEPT + 1 - len(found))
+    is_whole = is_whole and len(found) <= MOST_KEPT
+    return Mentions(tuple(found[:MOST_KEPT]), None if is_whole else NOT_ALL)
 
 
 def _walk(root: Path) -> Iterator[Path]:
@@ -112,16 +118,17 @@ def _walk(root: Path) -> Iterator[Path]:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Nothing for what is no file, too large, or gone: mentions are a service."""
+    """The beginning of a file; nothing for what is no file, or gone: mentions are a service."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            return file.read(LARGEST_FILE + 1)
     except OSError:
         return b""
-    return data if len(data) <= LARGEST_FILE else b""
 
 
 def _in_plain(path: Path, data: bytes, name: str) -> Iterator[Mention]:
+    if len(data) > LARGEST_FILE:
+        return
     try:
         text = SourceText.decode(data)
     except UndecodableText:

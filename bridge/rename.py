@@ -165,12 +165,16 @@ async def _plan(
         if not wishes.allow_conflicts:
             await _require_told(workspace, before, texts, symbol, new_name)
         uses = await uses_of(session, texts, symbol.word)
+        if not uses:
+            raise _unverified(
+                f"{session.server_name} tells no use of {symbol.name!r}, not even its declaration."
+            )
         await _require_root_in_source(texts, outlines, symbol, uses)
         edit = await _edit_for(session, texts, symbol, new_name)
         return _Plan(
             symbol,
             new_name,
-            uses | set(symbol.declarations),
+            uses,
             _by_file(workspace, edit),
             files,
             await overloads_of(texts, outlines, symbol, files) - uses,
@@ -454,7 +458,18 @@ def _changed_words(texts: Texts, outcome: _Outcome) -> Iterator[Spot]:
 
 
 def _require_overloads(texts: Texts, after: Texts, plan: _Plan, outcome: _Outcome, wishes: Wishes) -> None:
-    """Refuses when there are overloads and the server does not do with them what the caller wants."""
+    """Refuses when there are overloads and the server does not do with them what the caller wants.
+
+    Without an outline of the document that declares it nobody can say what else is renamed, so nothing else may be.
+    """
+    if not plan.symbol.is_outlined:
+        others = set(_changed_words(texts, outcome)) - plan.uses.union(plan.symbol.declarations)
+        renamed = sorted(spot for spot in others if _has_new_name(after, outcome, spot, plan))
+        if renamed or wishes.file:
+            raise _unverified(
+                f"The document that declares {plan.symbol.name!r} is one of several projects, and the server has no single "
+                "document for it, so neither overloads nor its file can be told."
+            )
     changed = {spot for spot in plan.overloads if _has_new_name(after, outcome, spot, plan)}
     if wishes.overloads and plan.overloads - changed:
         raise BridgeError(
@@ -528,7 +543,7 @@ def _require_shown(workspace: Workspace, session: Session, outcome: _Outcome) ->
 
 def _not_renamed(texts: Texts, after: Texts, plan: _Plan, outcome: _Outcome) -> Iterator[str]:
     """Uses that bear the old name and would keep it: the server's edit is not whole."""
-    for use in sorted(plan.uses):
+    for use in sorted(plan.uses.union(plan.symbol.declarations)):
         word = texts.word_of(use)
         if word is not None and word.value in plan.names.old and not _has_new_name(after, outcome, use, plan):
             yield f"the server's edit leaves out the use at {texts.place(use)}"

@@ -35,6 +35,8 @@ class Symbol:
     declarations: tuple[Spot, ...]
     declared: Declared | None
     asked_short: bool
+    is_outlined: bool
+    """Whether the server has an outline of the document that declares it."""
 
     @property
     def is_type(self) -> bool:
@@ -61,6 +63,8 @@ class Outlines:
         self._session = session
         self._texts = texts
         self._known: dict[Path, tuple[Declared, ...]] = {}
+        self.missing: set[Path] = set()
+        """Files that were asked about, and for which the server has no single document."""
 
     async def of(self, path: Path) -> tuple[Declared, ...]:
         """The declarations of a file; empty where the server has no single document for it."""
@@ -69,6 +73,7 @@ class Outlines:
                 found = await navigation.declared_symbols(self._session, self._texts.document(path))
             except DocumentNotSeen:
                 found = ()
+                self.missing.add(path)
             self._known[path] = found
         return self._known[path]
 
@@ -115,7 +120,14 @@ async def symbol_at(session: Session, texts: Texts, outlines: Outlines, spot: Sp
         declarations = (outlines.spot(declarations[0].path, declared),)
     name = _declared_name(texts, declarations[0], word)
     anchor = declarations[0] if declared is not None else spot
-    return Symbol(name, anchor, declarations, declared, asked_short=word.value != name)
+    return Symbol(
+        name,
+        anchor,
+        declarations,
+        declared,
+        asked_short=word.value != name,
+        is_outlined=declarations[0].path not in outlines.missing,
+    )
 
 
 async def _declared_uses(

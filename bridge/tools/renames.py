@@ -9,6 +9,7 @@ from bridge.identifiers import NotAnIdentifier, read_name
 from bridge.locations import resolve_location
 from bridge.mentions import Mention
 from bridge.progress import relayed
+from bridge.resolution import matching_projects
 from bridge.spots import Spot, Texts
 from bridge.symbols import word_at
 from bridge.tools import answers
@@ -70,6 +71,14 @@ async def _selected(workspace: Workspace, selector: SymbolSelector) -> Spot:
     """The word that a selector means.  Raises ``SymbolSelectorInvalid``, and the codes of places and symbols."""
     if selector.location is not None and selector.documentation_comment_id is None:
         place = resolve_location(workspace, selector.location)
+        if selector.project is not None:
+            known = {project.id for project in matching_projects(workspace, selector.project)}
+            documents = workspace.structure.documents_at(place.document.path)
+            if not known.intersection(document.project_id for document in documents):
+                raise BridgeError(
+                    "SymbolNotFound",
+                    f"{place.document.path.name} is no document of the project that is named.",
+                )
         path = workspace.load.links.physical(place.document.path)
         return Spot(path, word_at(Texts(workspace, workspace.overlay), path, place.start).end)
     if selector.documentation_comment_id is not None and selector.location is None:

@@ -500,6 +500,36 @@ async def test_a_cancelled_rename_leaves_the_transaction_as_it_was(
         assert (await rename(made, APPLE_THERE, "Fruit")).staged
 
 
+@keeps("rename.unverified")
+@pytest.mark.anyio
+async def test_a_server_that_tells_no_uses_proves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def none(_params: msgspec.Raw) -> object:
+        return []
+
+    async with naming(tmp_path, monkeypatch, FILES) as (made, names, _):
+        made.server.answers["textDocument/references"] = none
+        assert (await refused(made, APPLE_THERE, "Fruit")).code == "RenameUnverified"
+        assert names.renames == 0
+
+
+@keeps("rename.unverified")
+@pytest.mark.anyio
+async def test_more_symbols_of_the_new_name_than_are_asked_for_leave_the_question_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.bindings.MOST_SYMBOLS", 2)
+    text = "class Apple { int Nut; int Nut; int Nut; }\n"
+
+    def each_its_own(path: Path, _text: str, word: Word) -> object:
+        return (path, word.start) if word.value == "Nut" else word.value
+
+    async with naming(tmp_path, monkeypatch, {**FILES, APPLE: text}) as (made, names, _):
+        names.meaning = each_its_own
+        assert (await refused(made, APPLE_THERE, "Nut")).code == "RenameUnverified"
+
+
 # --- selectors ----------------------------------------------------------------------------------------------
 
 
@@ -533,7 +563,9 @@ async def test_each_way_a_symbol_selector_can_be_wrong_has_its_code(
             "DocumentNotFound": (
                 {"location": {"span": {"document": {"path": "No.cs"}, "range": {"start": 0, "length": 0}}}},
             ),
+            "ProjectNotFound": ({**APPLE_THERE, "project": {"name": "Nowhere"}},),
             "SymbolNotFound": (
+                {**APPLE_THERE, "project": {"name": "App"}},
                 selected("class"),
                 selected("{"),
                 selected("b", contextBefore="// "),

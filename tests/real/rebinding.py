@@ -368,6 +368,27 @@ public static class C { public static int M(int /*->*/kind) => kind + 1; }
 """,
         "@class",
     ),
+    "an alias": Case(
+        """using /*->*/Txt = System.Text.StringBuilder;
+namespace Alias;
+public static class User { public static Txt Use() => new Txt(); }
+""",
+        "Builder",
+    ),
+    "an attribute by its short form": Case(
+        """namespace ShortForm;
+public class MarkAttribute : System.Attribute { public MarkAttribute(int n) { } }
+[/*->*/Mark(1)] public class Marked { [MarkAttribute(2)] public int X; }
+""",
+        "Sign",
+    ),
+    "a record's parameter": Case(
+        """namespace Records;
+public record Point(int /*->*/X, int Y);
+public static class User { public static int Use(Point p) => p.X + new Point(X: 1, Y: 2).X + (p with { X = 3 }).X; }
+""",
+        "Left",
+    ),
     "behind an emoji": Case(
         """namespace Emoji;
 public static class C { public static string /*->*/Foo(int x) => "🙂é" + x; public static string Use() { /* 🙂 */ var s = "🙂é"; return Foo(1) + s; } }
