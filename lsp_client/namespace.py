@@ -1,7 +1,8 @@
 """The helper that gives a server a view of its folder: real paths, staged files, and a disk that stays untouched.
 
-Run between the guard and the server as ``python -I -S namespace.py SOCKET_FD ROOT SCRATCH COMMAND...``; it imports
-nothing of ours.  It is a process of its own because only a process with one thread may leave its user namespace.
+Run between the guard and the server as ``python -I -S namespace.py SOCKET_FD ROOT SCRATCH COUNT FOLDER... COMMAND...``;
+it imports nothing of ours.  The COUNT folders are those of projects, in whose ``obj`` the server will write.  It is a
+process of its own because only a process with one thread may leave its user namespace.
 
 **Theory.**  The helper moves into a user namespace (where it may mount) and a mount namespace (where nobody else sees
 what it mounts), and puts an overlay file system over the root: below lies the real tree, above an empty directory in
@@ -58,7 +59,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 MOST_VIEWS = 500
 """Views that lie upon each other before a renewal is refused, which makes the bridge start a new server."""
@@ -97,13 +98,14 @@ def main() -> None:
     """Try, then do it: become the server, with the view or without."""
     control = socket.socket(fileno=int(sys.argv[1]))
     control.set_inheritable(False)
-    root, scratch, command = sys.argv[2], sys.argv[3], sys.argv[4:]
+    root, scratch, count = sys.argv[2], sys.argv[3], int(sys.argv[4])
+    projects, command = sys.argv[5 : 5 + count], sys.argv[5 + count :]
     guard = os.getppid()
     program = _find(command[0])
     if isinstance(program, int):
         _say(control, {"error": program})
         return
-    reason = _reason_against(root, scratch, program)
+    reason = _reason_against(root, scratch, (program, *command), projects)
     if reason is None:
         os.mkdir(f"{scratch}/views")  # noqa: PTH102 - pathlib would double the start-up time
         tree = enter(root, scratch)
@@ -130,14 +132,17 @@ def _find(name: str) -> str | int:
 # --- the namespace --------------------------------------------------------------------------------------------
 
 
-def _reason_against(root: str, scratch: str, program: str) -> str | None:
+def _reason_against(root: str, scratch: str, command: Sequence[str], projects: Sequence[str]) -> str | None:
     """Why the view cannot be had, found out by a forked trial of all steps; ``None`` when it can."""
+    if not sys.platform.startswith("linux"):
+        return "it needs Linux"
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         word = b"the trial failed"
         try:
-            _look_at_places(root, scratch, program)
+            _look_at_places(root, scratch, command)
+            _look_at_owners(projects)
             os.mkdir(f"{scratch}/trial")  # noqa: PTH102 - as above
             enter(root, scratch, views="trial")
             word = _PASSED
@@ -157,20 +162,33 @@ def _reason_against(root: str, scratch: str, program: str) -> str | None:
     return said.decode("utf-8", "replace") or "the system ended the process that tried"
 
 
-def _look_at_places(root: str, scratch: str, program: str) -> None:
+def _look_at_places(root: str, scratch: str, command: Sequence[str]) -> None:
     """Refuses what could be mounted, and would show something else than the tree."""
     if _is_below(scratch, root):
         raise Refused("the state directory lies inside the workspace")
     inner = [point for point in _mount_points() if _is_below(point, root) and point != root]
     if inner:
         raise Refused(f"other file systems are mounted inside the workspace ({', '.join(inner[:3])})")
-    needed = [root, scratch, program, sys.executable, *sys.argv[4:]]
+    needed = [root, scratch, sys.executable, *command]
     needed += [
         value for name, value in os.environ.items() if name in {"HOME", "DOTNET_ROOT", "NUGET_PACKAGES"}
     ]
     hidden = [path for path in needed if _is_below(os.path.realpath(path), PRIVATE_TEMPORARY)]
     if hidden:
         raise Refused(f"{hidden[0]} lies in {PRIVATE_TEMPORARY}, which is private inside")
+
+
+def _look_at_owners(projects: Sequence[str]) -> None:
+    """Refuses build output that is not ours: an overlay takes no copy of it, so the server could not evaluate projects."""
+    for project in projects:
+        for folder, folders, names in os.walk(f"{project}/obj"):
+            for path in (project, folder, *(f"{folder}/{name}" for name in (*folders, *names))):
+                try:
+                    status = os.lstat(path)
+                except FileNotFoundError:  # a build is at work
+                    continue
+                if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+                    raise Refused(f"{path} belongs to another user or group")
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -233,6 +251,8 @@ def _give_up_rights() -> None:
 
 def _die_with(guard: int) -> None:
     """Leaving the user namespace has cleared the death signal that the guard had set."""
+    if not sys.platform.startswith("linux"):
+        return
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != guard:
         os.kill(os.getpid(), signal.SIGKILL)

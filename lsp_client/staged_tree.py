@@ -19,7 +19,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -80,8 +80,12 @@ class Enclosure:
 
 
 @contextmanager
-def enclosed(command: Sequence[str], root: Path, parent: Path) -> Iterator[Enclosure]:
+def enclosed(
+    command: Sequence[str], root: Path, parent: Path, projects: Collection[Path] = ()
+) -> Iterator[Enclosure]:
     """The way to start ``command`` with a view over ``root``; its private directory is made in ``parent``.
+
+    ``projects`` are the folders of projects, in whose ``obj`` the server will write.
 
     The block must last as long as the server.  Raises ``OSError``.
     """
@@ -89,7 +93,8 @@ def enclosed(command: Sequence[str], root: Path, parent: Path) -> Iterator[Enclo
     with scratch_in(parent) as scratch, ours, theirs:
         ours.setblocking(False)  # noqa: FBT003 - the standard library's signature
         number = str(theirs.fileno())
-        helper = (sys.executable, "-I", "-S", str(_HELPER), number, str(root), str(scratch.path))
+        places = (number, str(root), str(scratch.path), str(len(projects)), *map(str, projects))
+        helper = (sys.executable, "-I", "-S", str(_HELPER), *places)
         tree = StagedTree(LineSocket(ours), root)
         yield Enclosure((*helper, *command), theirs, scratch, tree)
 

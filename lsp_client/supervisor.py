@@ -347,7 +347,8 @@ class Supervisor:
         on_ready: Callable[[Session], None],
     ) -> LanguageServerError | None:
         """One process with a tree of its own to look at, or without one where that was refused."""
-        with enclosed(command, target.root, directory) as enclosure:
+        projects = {project.parent for project in target.projects}
+        with enclosed(command, target.root, directory, projects) as enclosure:
             async with spawn(
                 enclosure.command,
                 cwd=target.root,

@@ -92,7 +92,7 @@ async def inside(root: Path, parent: Path, command: tuple[str, ...] = ()) -> Asy
     """A process that looks at ``root`` through a view, with its private directory in ``parent``."""
     parent.mkdir(exist_ok=True, parents=True)
     source = command or (sys.executable, "-I", "-S", "-c", EVALUATE)
-    with enclosed(source, root, parent) as enclosure:
+    with enclosed(source, root, parent, [root]) as enclosure:
         async with spawn(
             enclosure.command,
             cwd=root,

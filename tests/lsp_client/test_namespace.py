@@ -184,6 +184,18 @@ async def test_a_folder_of_another_group_is_refused_for_its_files_alone(root: Pa
         }
 
 
+async def test_build_output_of_another_group_is_refused_before_the_server_fails_at_it(
+    root: Path, state: Path
+) -> None:
+    others = [group for group in (*os.getgroups(), 54321) if group != os.getegid()]
+    try:
+        os.chown(root / "obj/real.json", -1, others[0])
+    except PermissionError:
+        pytest.skip("no second group that a file could belong to")
+    async with inside(root, state) as made:
+        assert made.refused == f"{root / 'obj/real.json'} belongs to another user or group"
+
+
 async def test_the_server_has_no_rights_over_its_view_and_a_private_temporary_directory(
     root: Path, state: Path
 ) -> None:
@@ -237,7 +249,7 @@ async def test_where_a_step_is_refused_the_server_is_started_without_a_view_and_
         pytest.skip("no unshare command to make the surroundings with")
     setup, reason = REFUSALS[kind]
     state.mkdir()
-    source = f'{setup}\ncd "$1"; exec "$3" -I -S "$4" 3 "$1" "$2" "$5" -c "$6" 3<&0 0</dev/null'
+    source = f'{setup}\ncd "$1"; exec "$3" -I -S "$4" 3 "$1" "$2" 0 "$5" -c "$6" 3<&0 0</dev/null'
     helper = Path(__file__).parents[2] / "lsp_client/namespace.py"
     show = "import os; print(os.path.ismount(os.getcwd()), open('A.cs').read())"
     ours, theirs = socket.socketpair()
@@ -283,7 +295,18 @@ async def test_a_system_that_kills_the_attempt_is_a_refusal_too(root: Path, stat
     with ours, theirs:
         server = [sys.executable, "-c", "print('started')"]
         done = subprocess.run(
-            [sys.executable, "-I", "-S", "-c", killed, str(theirs.fileno()), str(root), str(state), *server],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                killed,
+                str(theirs.fileno()),
+                str(root),
+                str(state),
+                "0",
+                *server,
+            ],
             pass_fds=[theirs.fileno()],
             capture_output=True,
             timeout=BOUND,
