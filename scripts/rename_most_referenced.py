@@ -78,10 +78,10 @@ class Caller:
         self._snapshot = answer.envelope.get("snapshot", self._snapshot)
         return cast("Json", answer.envelope["data"])
 
-    async def rename(self, path: str, start: int, new_name: str) -> Json:
+    async def rename(self, document: Json, start: int, new_name: str) -> Json:
         """One rename in a transaction of its own, which is left open."""
         await self.do("transaction-start")
-        place = {"span": {"document": {"path": path}, "range": {"start": start, "length": 0}}}
+        place = {"span": {"document": document, "range": {"start": start, "length": 0}}}
         began = time.monotonic()
         data = await self.do("rename-symbol", symbol={"location": place}, newName=new_name)
         print(f"  {data['summary']} in {time.monotonic() - began:.1f} s")
@@ -149,24 +149,28 @@ async def run(arguments: argparse.Namespace, copy: Path, state: Path) -> bool:
         if word is None or text is None:
             raise SystemExit(f"{found.spot.path} changed while it was looked at.")
         path = workspace.relative(texts.document(found.spot.path))
+        document: Json = {"path": path}
+        owners = workspace.structure.documents_at(texts.document(found.spot.path))
+        if len(owners) > 1:
+            document["project"] = {"projectId": owners[0].project_id}
         start = text.offset_at(text.position_of_index(word.start))
         files = len({use.path for use in found.uses})
         print(f"{found.name} ({path}): {len(found.uses)} uses in {files} files, {kind}")
 
-        await caller.rename(path, start, f"{found.name}Renamed")
+        await caller.rename(document, start, f"{found.name}Renamed")
         await caller.do("transaction-history", direction="Undo")
         await caller.do("transaction-history", direction="Redo")
         await caller.do("transaction-history", direction="Undo")
         await caller.do("transaction-rollback")
         held &= told("undone: every byte as before", holds=bytes_of(copy) == before)
 
-        await caller.rename(path, start, f"{found.name}Renamed")
+        await caller.rename(document, start, f"{found.name}Renamed")
         await caller.do("transaction-commit")
         changed = {p for p, data in bytes_of(copy).items() if before.get(p) != data}
         held &= told(f"committed: {len(changed)} files differ", holds=bool(changed))
         if not arguments.no_build:
             held &= told("dotnet build", holds=builds(solution))
-        await caller.rename(path, start, found.name)
+        await caller.rename(document, start, found.name)
         await caller.do("transaction-commit")
         held &= told("renamed back: every byte as before", holds=bytes_of(copy) == before)
     return held

@@ -184,6 +184,17 @@ async def test_an_edit_that_leaves_out_a_use_is_refused(
 
 @keeps("rename.whole")
 @pytest.mark.anyio
+async def test_an_edit_that_comes_once_for_each_project_is_taken_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with naming(tmp_path, monkeypatch, FILES) as (made, names, _):
+        names.alter = lambda changes: [*changes, *changes]
+        assert (await rename(made, APPLE_THERE, "Fruit")).staged
+        assert staged(made, PEAR) == "class Pear { Fruit a; }\n"
+
+
+@keeps("rename.whole")
+@pytest.mark.anyio
 async def test_an_edit_that_rewrites_code_is_refused_with_what_it_would_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
