@@ -56,6 +56,7 @@ def classify(
     ``near`` are the diagnostics that touch the place; ``comparison`` the titles of the second list, empty when there
     was no diagnostic to ask about, ``None`` when the second question failed.  ``edit_commands`` are the dialect's.
     """
+    offers = _usings_once(offers)
     border = _border(offers, comparison if near else frozenset())
     ids = {item.id for item in near}
     only = id_and_message_of(near) if len(ids) == 1 else None
@@ -79,6 +80,12 @@ def classify(
         diagnostics_known=all(a.diagnostics is not None for a in actions if a.kind == "CodeFix"),
         kinds_decided=comparison is not None or not near,
     )
+
+
+def _usings_once(offers: Sequence[Offer]) -> list[Offer]:
+    """Removing usings is listed once for each using, and mends the whole document each time: it is one action."""
+    first = next((offer for offer in offers if offer.action.title == REMOVE_USINGS), None)
+    return [offer for offer in offers if offer is first or offer.action.title != REMOVE_USINGS]
 
 
 def _border(offers: Sequence[Offer], comparison: frozenset[str] | None) -> int:

@@ -108,14 +108,24 @@ def test_the_place_of_a_fix_is_known_where_there_is_only_one_diagnostic_it_can_b
 
 
 def test_of_equal_titles_the_first_is_listed_as_ambiguous_and_the_rest_left_out() -> None:
+    listed = offers("Sort Usings", *["Remove unused variable"] * 3)
+    listing = classify(listed, PLACE, (CS0219,), frozenset({"Remove unused variable"}))
+    assert [(a.title, a.ambiguous) for a in listing.actions] == [
+        ("Sort Usings", False),
+        ("Remove unused variable", True),
+    ]
+    assert listing.left_out == 2
+    assert json.loads(bytes(listing.actions[1].payload))["data"] == {"n": 1}
+
+
+def test_removing_usings_is_one_action_however_many_usings_offer_it() -> None:
     listed = offers("Sort Usings", *["Remove unnecessary usings"] * 3)
     listing = classify(listed, PLACE, (CS8019,), frozenset({"Remove unnecessary usings"}))
     assert [(a.title, a.ambiguous) for a in listing.actions] == [
         ("Sort Usings", False),
-        ("Remove unnecessary usings", True),
+        ("Remove unnecessary usings", False),
     ]
-    assert listing.left_out == 2
-    assert json.loads(bytes(listing.actions[1].payload))["data"] == {"n": 1}
+    assert listing.left_out == 0
 
 
 def test_titles_are_not_split_because_a_dash_may_be_part_of_one() -> None:

@@ -82,8 +82,8 @@ async def test_kinds_diagnostics_menus_and_scopes_are_true(
         unused = by_title(usings)["Remove unnecessary usings"]
         assert unused["kind"] == "CodeFix"
         assert not [title for title in titles(items(usings)) if title.startswith("Fix All")]
+        assert unused["fixAllScopes"] == ["Document", "Project", "Solution"]
         if real_server.kind == "roslyn":
-            assert unused["fixAllScopes"] == ["Document", "Project", "Solution"]
             nested = found["Generate class 'List' in new file"]
             assert nested["titlePath"] == ["Generate type 'List'", "Generate class 'List' in new file"]
             assert not any(action.get("kindInferred") for action in items(everything))
@@ -91,7 +91,6 @@ async def test_kinds_diagnostics_menus_and_scopes_are_true(
             assert whole[add_using]["location"] == location, "not the whole document"
         else:
             assert ids_of(unused) == ["CS8019"]
-            assert "fixAllScopes" not in unused
             assert found["Encapsulate field: '_sides' (and use property)"]["kindInferred"] is True
             # Over two different errors it cannot be told which of them a fix is for, and that is said.
             both = await agent.listing(
