@@ -32,6 +32,9 @@ DOTNET_VARIABLES: Final[Mapping[str, str]] = {
     "MSBUILDDISABLENODEREUSE": "1",
     "DOTNET_CLI_TELEMETRY_OPTOUT": "1",
     "DOTNET_NOLOGO": "1",
+    # Profiling the first runs of methods costs more than it gives back in the life of such a server.  Processor time
+    # for a load and a fix-all over 160 documents: csharp-ls 22 s with it and 17 s without, Roslyn 15 and 13.
+    "DOTNET_TieredPGO": "0",
 }
 """What every server that runs ``dotnet`` needs in its environment."""
 
