@@ -94,7 +94,7 @@ class CsharpLsDialect:
     name: str = "csharp-ls"
     display_name: str = "csharp-ls"
     limits: tuple[str, ...] = (
-        "no fix-all",
+        "no fix-all of its own",
         "fixes for compiler diagnostics only",
         "kinds of actions are inferred",
         "files linked into several projects, or compiled for several frameworks, have no actions",
