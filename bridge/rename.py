@@ -330,8 +330,10 @@ async def _proved_and_staged(
     tell: ProgressSink,
 ) -> Renamed:
     texts = Texts(workspace, before)
+    await to_thread.run_sync(texts.prepare, plan.files)
     outcome = await _outcome(workspace, before, plan, _in_text(workspace, texts, plan, wishes), line_endings)
     after = Texts(workspace, outcome.proved)
+    await to_thread.run_sync(after.prepare, plan.files)
     _require_overloads(texts, after, plan, outcome, wishes)
     conflicts = tuple(_rewritten(workspace, texts, after, outcome))
     _refuse(plan, conflicts, wishes)
@@ -422,7 +424,8 @@ async def _outcome(
             draft.put(path, StagedFile(text.with_spans(spans[path]), before.origin(path)))
     proved = draft.freeze()
     dropped = sum(len(spans[path]) for path in generated)
-    return _Outcome(staged, proved, _ways(workspace, before, proved, spans, plan.names), dropped)
+    ways = await to_thread.run_sync(_ways, workspace, before, proved, spans, plan.names)
+    return _Outcome(staged, proved, ways, dropped)
 
 
 def _spans(tree: Overlay, path: Path, found: Sequence[edits.DocumentEdit]) -> list[Span]:

@@ -52,6 +52,11 @@ class Texts:
             self._scans[path] = scan("" if text is None else text.text)
         return self._scans[path]
 
+    def prepare(self, paths: Iterable[Path]) -> None:
+        """Read and scan some files, so that nothing later has to; for a worker thread."""
+        for path in paths:
+            self.word_of(Spot(path, 0))
+
     def word_at(self, path: Path, index: int) -> Word | None:
         """The word in code that an index lies in, or else directly behind."""
         touching = [word for word in self.scan(path).words if word.start <= index <= word.end]
