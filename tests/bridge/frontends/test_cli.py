@@ -70,6 +70,7 @@ def test_each_option_reaches_the_options_in_kebab_case() -> None:
         "server": "embedded",
         "server_path": "/opt/server.dll",
         "restore": "never",
+        "server_view": "overlay",
         "external_changes": "report",
         "watch": "off",
         "line_endings": "keep",
