@@ -15,7 +15,19 @@ from typing import Final
 from bridge.spots import Texts
 
 QUERY_OPERATORS: Final = frozenset(
-    ["Cast", "GroupBy", "GroupJoin", "Join", "OrderBy", "OrderByDescending", "Select", "SelectMany", "ThenBy", "ThenByDescending", "Where"]
+    [
+        "Cast",
+        "GroupBy",
+        "GroupJoin",
+        "Join",
+        "OrderBy",
+        "OrderByDescending",
+        "Select",
+        "SelectMany",
+        "ThenBy",
+        "ThenByDescending",
+        "Where",
+    ]
 )
 """Called by the clauses of a query; a method of the type is taken before one of LINQ."""
 

@@ -101,9 +101,11 @@ NOT_PRODUCED: Mapping[str, str] = {
     "FixAllUnavailable": "needs a listed fix: test_fix_all.py",
     "FixAllLimitExceeded": "needs a listed fix: test_fix_all.py",
     **dict.fromkeys(
-        ("SymbolNotFound", "SymbolAmbiguous", "SymbolSelectorInvalid", "SymbolCannotBeRenamed")
-        + ("LocationNotFound", "LocationAmbiguous", "LocationSelectorInvalid")
-        + ("RenameConflict", "RenameUnverified", "RenameOptionUnavailable"),
+        (
+            *("SymbolNotFound", "SymbolAmbiguous", "SymbolSelectorInvalid", "SymbolCannotBeRenamed"),
+            *("LocationNotFound", "LocationAmbiguous", "LocationSelectorInvalid"),
+            *("RenameConflict", "RenameUnverified", "RenameOptionUnavailable"),
+        ),
         "needs a server that knows symbols: test_rename_tool.py",
     ),
     "DocumentNotSeen": "needs a server that answers about more than code actions: test_formatting_tools.py",

@@ -55,7 +55,9 @@ class World:
         return RenameFile(self.path(old), self.path(new), overwrite=overwrite, ignore_if_exists=ignore)
 
     def plan(self, *operations: Operation) -> None:
-        self.overlay = plan(WorkspaceEdit(operations, self.versions), self.overlay, self.baseline, self.policy)
+        self.overlay = plan(
+            WorkspaceEdit(operations, self.versions), self.overlay, self.baseline, self.policy
+        )
 
     def refused(self, *operations: Operation) -> EditRefused:
         before = self.overlay.changes()
