@@ -310,6 +310,12 @@ class _Commit:
                 record.finished()
         else:  # all is back as far as anybody can see; recovery confirms it, with the originals still at hand
             record.unrestored((), refused=True)
+        if left.directories_refused:
+            raise CommitFailed(
+                f"The commit failed ({_said(error)}). Every file is back, but the system would not remove empty directories "
+                "that it had made; recovery will.",
+                restored=False,
+            ) from error
         if isinstance(error, OSError):
             raise CommitFailed(
                 f"The commit failed and was taken back: {_said(error)}.", restored=True

@@ -13,7 +13,7 @@ from tests.transactions.crashes import Place, calls_of, number_of
 from tests.transactions.worlds import FaultySystem, picture, staged, write
 from transactions.baseline import Baseline
 from transactions.commit import commit
-from transactions.errors import CommitConflict, RecoveryRefused, TransactionError
+from transactions.errors import CommitConflict, CommitFailed, RecoveryRefused, TransactionError
 from transactions.exporting import export
 from transactions.file_journal import FileJournal
 from transactions.lock import commit_lock
@@ -416,6 +416,27 @@ def test_an_empty_directory_of_ours_is_found_in_a_parent_that_was_moved_away(new
         place.commit(FaultySystem(interfere={number_of(calls, "move", -1): swap}))
     assert [path.name for path in (place.root / "App.moved").iterdir()] == ["A.cs"]
     assert recover(place.state) == ()
+
+
+def test_a_commit_whose_directories_cannot_be_removed_again_is_not_called_taken_back(
+    new_root: NewRoot,
+) -> None:
+    files, steps = {"App/A.cs": b"a\n"}, {"New/B.cs": "b\n"}
+    calls = calls_of(Place.make(new_root(), files, steps))
+    place = Place.make(new_root(), files, steps)
+
+    class Stuck(FaultySystem):
+        def remove_directory(self, name: str, directory: int) -> None:
+            if name == "New":
+                raise OSError(errno.EROFS, "read-only")
+            super().remove_directory(name, directory)
+
+    with pytest.raises(CommitFailed, match="directories") as failed:
+        place.commit(Stuck(fail_at=number_of(calls, "move", -1), error=errno.EROFS))
+    assert not failed.value.restored
+    assert (place.root / "New").is_dir()
+    assert recover(place.state) == ()
+    assert place.is_before()
 
 
 def test_out_of_inodes_a_commit_is_refused_and_nothing_is_in_the_way_of_the_next_one(
