@@ -141,8 +141,18 @@ SYNTAX_ERRORS = frozenset(
 )
 """Ids that the C# compiler's lexer and parser give (ErrorCode in the compiler's sources)."""
 
+_IN_A_LOCAL_FUNCTION = frozenset({"CS1001", "CS1003", "CS1022", "CS1513", "CS1519", "CS1520"})
+"""A member with an access modifier among the statements of a method."""
+
 KNOWN_DEFECTS: Mapping[tuple[str, str], frozenset[str]] = {
     ("roslyn", "Move static members to another type..."): frozenset({"CS1004"}),
+    **{
+        (server, f"Introduce parameter for {what}{sign}into extracted method to invoke at call sites"): (
+            _IN_A_LOCAL_FUNCTION
+        )
+        for server, sign in (("roslyn", " > "), ("csharp-ls", " - "))
+        for what in ("'…'", "all occurrences of '…'")
+    },
 }
 """Syntax errors that a refactoring itself writes, by server and template; each was seen in the server's own answer."""
 
