@@ -26,6 +26,7 @@ from bridge.whole_edits import require_whole
 from bridge.workspace import Workspace
 from lsp_client import messages
 from lsp_client.dialects.base import ActionListing, ProjectChoice, ServerAction
+from lsp_client.dialects.common import suppresses_or_configures
 from lsp_client.errors import CONTENT_MODIFIED, ResponseError
 from lsp_client.failures import CommandRefused, DocumentNotSeen
 from lsp_client.session import Session
@@ -124,6 +125,23 @@ def matches(action: ServerAction, kinds: str, diagnostic_ids: frozenset[str]) ->
     if not diagnostic_ids or action.kind != "CodeFix" or action.diagnostics is None:
         return True
     return any(found in diagnostic_ids for found, _ in action.diagnostics)
+
+
+def told_in_order(actions: Sequence[ServerAction]) -> list[ServerAction]:
+    """The server's order, but what only silences or configures a rule comes last: there are dozens for one place."""
+    return sorted(actions, key=lambda action: suppresses_or_configures(action.title_path))
+
+
+def telling_title(action: ServerAction) -> str:
+    """The title to choose an action by: with the menu's before it, where its own is the end of that sentence.
+
+    Under "Configure CA1822 severity" stand "None" and "Silent", under "Suppress CA1822" stands "in Source".  A using
+    directive begins in lower case as well, and says enough.
+    """
+    begins_low = action.title[:1].islower() and not action.title.startswith("using ")
+    is_only_an_end = " " not in action.title or begins_low
+    *menus, _ = action.title_path
+    return f"{menus[-1]}: {action.title}" if menus and is_only_an_end else action.title
 
 
 def undecided(listing: ActionListing, kinds: str, diagnostic_ids: frozenset[str]) -> str | None:

@@ -23,6 +23,7 @@ from bridge.questions import ask
 from bridge.resolution import matching_projects
 from bridge.spots import Spot, Texts, documents_with
 from bridge.symbols import Outlines
+from bridge.words import Word
 from bridge.workspace import Workspace
 from lsp_client import navigation
 from lsp_client.navigation import Declared
@@ -62,7 +63,8 @@ _ALIASES: Final = {
     "string": "String",
     "dynamic": "Object",
 }
-_MODIFIERS: Final = re.compile(r"\b(?:ref|out|in|this|params|scoped|readonly)\b\s*|\[[^\]]*\]\s*(?=\w)")
+_ATTRIBUTES: Final = re.compile(r"\s*(?:\[[^\]]*\]\s*)+")
+_MODIFIERS: Final = re.compile(r"\b(?:ref|out|in|this|params|scoped|readonly)\b\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +82,21 @@ class CommentId:
 
 
 def read_comment_id(text: str) -> CommentId:
-    """Raises ``SymbolSelectorInvalid``, also for what is declared by no name of its own (``#ctor``, operators)."""
+    """Raises ``SymbolSelectorInvalid``, also for what is declared by no name of its own (``#ctor``, operators, indexers).
+
+    Nested types may be set apart by ``+`` as well, which is how reflection writes them.
+    """
     found = _ID.fullmatch(text)
-    segments = [_SEGMENT.fullmatch(part) for part in found["name"].split(".")] if found else [None]
+    segments = [_SEGMENT.fullmatch(part) for part in re.split(r"[.+]", found["name"])] if found else [None]
     if found is None or None in segments:
         raise BridgeError("SymbolSelectorInvalid", f"{text[:200]!r} is no documentation comment id.")
-    if "#" in found["name"] or segments[-1] is None or segments[-1]["name"].startswith("op_"):
+    parameters = found["parameters"]
+    is_indexer = found["kind"] == "P" and bool(parameters)
+    if "#" in found["name"] or is_indexer or segments[-1] is None or segments[-1]["name"].startswith("op_"):
         raise BridgeError(
             "SymbolSelectorInvalid",
-            "A constructor, an operator or an explicit implementation has no name of its own.",
+            "A constructor, an operator, an indexer or an explicit implementation has no name of its own.",
         )
-    parameters = found["parameters"]
     return CommentId(
         found["kind"],
         tuple((part["name"], int(part["arity"] or 0)) for part in segments if part is not None),
@@ -132,7 +138,11 @@ async def spot_of_comment_id(workspace: Workspace, text: str, project: ProjectSe
         outlines = Outlines(session, texts)
         fitting = [spot for path in paths for spot in await _declared_in(texts, outlines, path, wanted)]
         if not fitting:
-            raise BridgeError("SymbolNotFound", f"No document declares {text[:200]!r}.")
+            raise BridgeError(
+                "SymbolNotFound",
+                f"No document's outline declares {text[:200]!r}. What no outline has (such as a parameter of a record) "
+                "is named by its place: location.span or location.selection, with the document's path.",
+            )
         if len(fitting) > 1 and not (await uses_of(session, texts, fitting[0])).issuperset(fitting):
             places = ", ".join(texts.place(spot) for spot in fitting[:10])
             raise BridgeError(
@@ -146,7 +156,11 @@ async def spot_of_comment_id(workspace: Workspace, text: str, project: ProjectSe
 async def _declared_in(texts: Texts, outlines: Outlines, path: Path, wanted: CommentId) -> list[Spot]:
     found = []
     for declared in await outlines.of(path):
-        if declared.kind in _KINDS[wanted.kind] and _segments(texts, path, declared) == list(wanted.segments):
+        if declared.kind not in _KINDS[wanted.kind]:
+            continue
+        if wanted.kind == "N":
+            found += _namespace_word(texts, path, declared, [name for name, _ in wanted.segments])
+        elif _segments(texts, path, declared) == list(wanted.segments):
             spot = outlines.spot(path, declared)
             if wanted.parameters is None or _parameters_agree(texts, spot, wanted.parameters):
                 found.append(spot)
@@ -158,12 +172,30 @@ def _segments(texts: Texts, path: Path, declared: Declared) -> list[tuple[str, i
     found: list[tuple[str, int]] = []
     text = texts.text(path)
     for part in (*declared.around, declared):
-        start, end = texts.span(path, part.selection)
         if part.kind == navigation.NAMESPACE_KIND:
-            found += [(value_of(name), 0) for name in part.name.split(".")]
+            found += [(word.value, 0) for word in _namespace_words(texts, path, part)]
         elif text is not None:
+            start, end = texts.span(path, part.selection)
             found.append((value_of(text.text[start:end]), _arity(text.text, end)))
     return found
+
+
+def _namespace_words(texts: Texts, path: Path, declared: Declared) -> list[Word]:
+    """The names of one declaration of a namespace.
+
+    For ``namespace A.B`` servers have one symbol, named ``B`` or ``A.B``, whose place is the whole ``A.B``.
+    """
+    start, end = texts.span(path, declared.selection)
+    return [word for word in texts.scan(path).words if start <= word.start and word.end <= end]
+
+
+def _namespace_word(texts: Texts, path: Path, declared: Declared, wanted: list[str]) -> list[Spot]:
+    """The word for a namespace in a declaration that may declare several, ``A`` and ``A.B``; none when it is not there."""
+    around = [name for part in declared.around for name in _namespace_words(texts, path, part)]
+    own = _namespace_words(texts, path, declared)
+    names = [word.value for word in (*around, *own)][: len(wanted)]
+    at = len(wanted) - len(around) - 1
+    return [Spot(path, own[at].end)] if names == wanted and at >= 0 else []
 
 
 def _arity(text: str, end: int) -> int:
@@ -196,9 +228,11 @@ def _closing(text: str, at: int) -> int:
 
 def _type_agrees(parameter: str, wanted: str) -> bool:
     """Whether a parameter as it is written can be one of that type."""
-    plain = _MODIFIERS.sub("", parameter.partition("=")[0]).strip()
-    source = _simple(plain.rpartition(" ")[0].rstrip("?"))
-    name = _simple(wanted.rstrip("@*").replace("{", "<").replace("}", ">"))
+    behind = _ATTRIBUTES.match(parameter)
+    bare = parameter if behind is None else parameter[behind.end() :]
+    plain = " ".join(_MODIFIERS.sub("", bare.partition("=")[0]).split())
+    source = _simple(plain.rpartition(" ")[0].rstrip("?*"))
+    name = _simple(wanted.rstrip("@*").replace("{", "<").replace("}", ">").replace("0:", ""))
     is_type_parameter = "`" in name
     return is_type_parameter or name in {source, f"Nullable<{source}>"}
 

@@ -1,4 +1,4 @@
-"""What ``.editorconfig`` files ask of the bytes of one file.
+"""What ``.editorconfig`` files ask of the bytes of one file, and whether they call it generated.
 
 Matching a section's glob is left to the EditorConfig project's own library; the rest of the format is so small that it
 is read here: the library leaves files open when they are faulty, and takes brackets in a folder's name for a pattern.
@@ -45,6 +45,8 @@ class EditorConfig:
     """Columns of one step; what ``tab`` means is told already."""
     tab_width: int | None = None
     """Columns of one tab."""
+    generated_code: bool | None = None
+    """Whether the file counts as generated, whatever it is called."""
 
 
 def editorconfig_for(path: Path) -> EditorConfig:
@@ -77,6 +79,7 @@ def editorconfig_for(path: Path) -> EditorConfig:
         indent_style=_INDENT_STYLES.get(wishes.get("indent_style", "")),
         indent_size=tab_width if size == "tab" else _columns(size),
         tab_width=tab_width or _columns(size),
+        generated_code=_BOOLEANS.get(wishes.get("generated_code", "")),
     )
 
 

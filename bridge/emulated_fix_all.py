@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Final
 
 import anyio
+from anyio import to_thread
 
 from bridge.action_references import ActionReference
 from bridge.code_actions import resolved
@@ -40,7 +41,7 @@ from bridge.fix_rounds import Answer, NotOneChange, Rounds, fix_from, merged
 from bridge.fix_titles import ONLY_DIAGNOSTIC, same_fix
 from bridge.progress import ProgressSink
 from bridge.questions import ask
-from bridge.resolution import documents_at
+from bridge.resolution import documents_at, is_generated_document
 from bridge.server_edits import range_to_server
 from bridge.side_by_side import side_by_side
 from bridge.staging import plan_edit
@@ -116,7 +117,8 @@ class _Job:
     diagnostic_id: str
     scope: str
     covers: Callable[[Path], bool]
-    """Whether a document is in the scope and may be changed."""
+    """Whether a document is in the scope and may be changed; generated code may not, as in Roslyn's own fix-all.
+    Reads the disk the first time."""
     max_documents: int
     line_endings: LineEndingPolicy
 
@@ -199,13 +201,15 @@ def _job(
         )
     project_id = owners[0].project_id
 
+    @cache
     def covers(path: Path) -> bool:
-        return any(
+        in_scope = any(
             not document.is_generated
             and (scope != "Project" or document.project_id == project_id)
             and (scope != "Document" or path == reference.document)
             for document in documents_at(workspace, path)
         )
+        return in_scope and not is_generated_document(workspace, path)
 
     return _Job(workspace, reference, action.title, diagnostic_id, scope, covers, max_documents, line_endings)
 
@@ -282,7 +286,10 @@ async def _looked_at(job: _Job, tree: Overlay) -> _State:
         if blind:
             raise job.refusal(f"the server does not see what is staged in {job.named(blind[0])}.")
         report = await workspace_report(session, timeout=REPORT_WAIT)
-        return {path: items for path, items in report.items() if job.covers(path)}
+        return await to_thread.run_sync(within, report)
+
+    def within(report: Places) -> Places:
+        return {path: items for path, items in report.items() if items and job.covers(path)}
 
     everything = await ask(job.workspace, question, about=tree)
     ours = {
@@ -301,6 +308,8 @@ async def _looked_at(job: _Job, tree: Overlay) -> _State:
 
 def _require_one_candidate(job: _Job, state: _State) -> None:
     """The whole report may know more diagnostics at the place than the list of actions did."""
+    if not job.covers(job.reference.document):
+        raise job.refusal("its place is in generated code, which a fix-all leaves as it is.")
     place = range_to_server(job.reference.range)
     ids = {item.id for item in touching(place, state.everything.get(job.reference.document, ()))}
     if job.diagnostic_id not in ids:

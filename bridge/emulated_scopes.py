@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from anyio import to_thread
+
 from bridge.fix_titles import ONLY_DIAGNOSTIC
-from bridge.resolution import documents_at
+from bridge.resolution import documents_at, is_generated_document
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import FIX_ALL_SCOPES, ActionListing, ServerAction
 from lsp_client.dialects.common import suppresses_or_configures
@@ -30,10 +32,12 @@ async def with_emulated_scopes(
     """The listing, with the scopes that the bridge's own fix-all offers; unchanged where the server has its own.
 
     ``diagnostics`` are the document's as pulled, ``None`` when they were not.  A file of several projects gets none:
-    such a server has no document for it.
+    such a server has no document for it; nor does generated code, which a fix-all leaves as it is.
     """
     one_document = len(documents_at(workspace, path)) == 1
     if session.dialect.has_fix_all or diagnostics is None or not one_document or not listing.kinds_decided:
+        return listing
+    if await to_thread.run_sync(is_generated_document, workspace, path):
         return listing
     actions = tuple(
         replace(action, fix_all_scopes=FIX_ALL_SCOPES) if _qualifies(action) else action

@@ -12,7 +12,7 @@ A whole project is bounded in documents and in seconds, and never all or nothing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -22,7 +22,7 @@ from bridge.editorconfig import editorconfig_for
 from bridge.progress import ProgressSink
 from bridge.projects import Document, Project
 from bridge.questions import ask, not_seen
-from bridge.resolution import project_meant
+from bridge.resolution import is_generated_document, project_meant
 from bridge.server_edits import document_edit_from_server, range_to_server
 from bridge.staging import Staged, plan_edit, require_editable, stage_planned
 from bridge.workspace import Workspace
@@ -41,6 +41,9 @@ DEFAULT_COLUMNS = 4
 OPEN_AT_ONCE = 100
 """Documents that are opened for one round of questions: see ``bridge.observations``."""
 
+GENERATED = "it is generated code, which a formatted project leaves as it is; format-document formats it"
+"""Why a generated document is left."""
+
 LONGEST_PROJECT = 300.0
 """Seconds for the questions about one project; a document takes hundredths of one."""
 
@@ -51,7 +54,7 @@ class ProjectFormatted:
 
     staged: Staged
     documents: int
-    """All that the project has."""
+    """All that the project has, what its builds write left out."""
     left: Mapping[Path, str]
     """Those of them that were not formatted, with the reason."""
 
@@ -120,15 +123,17 @@ async def format_project(
     limit: int,
     tell: ProgressSink,
 ) -> ProjectFormatted:
-    """Stage the formatting of all documents of a project as one revision; its generated ones are no part of it.
+    """Stage the formatting of all documents of a project as one revision; generated code is left as it is, and named.
 
     ``projects`` are one project, once for each framework: a document is formatted as the first one that has it.
     Needs the writer's lease and a transaction.  Raises ``NotSupported`` and the server's own failures.
     """
     workspace.require_transaction().ensure_capacity()
     documents = _documents_of(workspace, projects)
-    left = {document.path: f"only {limit} documents were asked for" for document in documents[limit:]}
-    left |= await _not_editable(workspace, documents[:limit])
+    left = dict.fromkeys(await to_thread.run_sync(_generated, workspace, documents), GENERATED)
+    asked_for = [document for document in documents if document.path not in left]
+    left |= {document.path: f"only {limit} documents were asked for" for document in asked_for[limit:]}
+    left |= await _not_editable(workspace, asked_for[:limit])
     told = await _told_of_all(workspace, [d for d in documents if d.path not in left], tell)
     left |= told.missing
     planned = workspace.overlay
@@ -139,7 +144,21 @@ async def format_project(
             left[path] = error.message
     name = f"Format {projects[0].name}"
     staged = await stage_planned(workspace, planned, tool="format-project", description=name, name=name)
+    if not staged.staged and left:
+        staged = replace(staged, summary=f"{name}: {_in_order(len(documents) - len(left), len(documents))}")
     return ProjectFormatted(staged, len(documents), left)
+
+
+def _in_order(known: int, documents: int) -> str:
+    """What is known when nothing is staged although some documents were left out."""
+    if known == 0:
+        return f"none of its {documents} documents was looked at with success, so nothing is known about their format."
+    return f"nothing to change in {known} of its {documents} documents; the others were left as they are."
+
+
+def _generated(workspace: Workspace, documents: Sequence[Document]) -> list[Path]:
+    """Those that are generated code.  Reads the disk."""
+    return [document.path for document in documents if is_generated_document(workspace, document.path)]
 
 
 def _documents_of(workspace: Workspace, projects: Sequence[Project]) -> list[Document]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
+from bridge.editorconfig import editorconfig_for
 from bridge.errors import BridgeError
+from bridge.generated_code import is_generated_code
 from bridge.projects import Document, Project, Structure
 from bridge.workspace import Workspace
 from lsp_client.dialects.base import ProjectChoice
@@ -54,7 +56,8 @@ def resolve_document(workspace: Workspace, selector: DocumentSelector) -> Docume
         owners = describe_owners(workspace.structure, found)
         raise BridgeError(
             "DocumentAmbiguous",
-            f"{wanted!r} is a document of {len(found)} projects ({owners}); name the project as well.",
+            f"{wanted!r} is a document of {len(found)} projects ({owners}); name one of them in the selector's "
+            'project, such as {"name": "…", "targetFramework": "…"}.',
         )
     return found[0]
 
@@ -68,6 +71,13 @@ def _documents(workspace: Workspace, selector: DocumentSelector) -> list[Documen
     known = {d.id: d for d in (*loaded, *staged) if workspace.overlay.exists(physical(d.path))}
     found = known.get(selector.document_id or "")
     return [] if found is None else [found]
+
+
+def is_generated_document(workspace: Workspace, path: Path) -> bool:
+    """Whether a document is generated code by Roslyn's rule (``bridge.generated_code``) now.  Reads the disk."""
+    text = workspace.text(path)
+    wish = editorconfig_for(path).generated_code
+    return is_generated_code(path, "" if text is None else text.text, wish)
 
 
 def documents_at(workspace: Workspace, path: Path) -> list[Document]:

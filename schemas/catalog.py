@@ -230,8 +230,8 @@ CATALOG: Final = _catalog(
     ToolEntry(
         "format-project",
         "Format Project",
-        "Stages the formatting of all documents of a project as one change, generated ones left out, and names "
-        "those that could not be formatted.",
+        "Stages the formatting of all documents of a project as one change, generated code left out, and names "
+        "those that were not formatted.",
         _DESTROYS,
         "required",
         "schemas.formatting",

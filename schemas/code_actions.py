@@ -32,7 +32,8 @@ class ListCodeActionsRequest(WorkspaceRequest):
         None, description="Only code fixes for these diagnostics, such as CS0246."
     )
     limit: Annotated[Offset, NullMeans(DEFAULT_ACTION_LIMIT)] = Field(
-        DEFAULT_ACTION_LIMIT, description="Most actions to return."
+        DEFAULT_ACTION_LIMIT,
+        description="Most actions to return; those that only suppress or configure a diagnostic come last.",
     )
 
 
@@ -56,7 +57,7 @@ class CodeAction(Data):
     """One action that can be staged by its id, for a while and for this snapshot."""
 
     action_id: Uuid
-    title: Text
+    title: Text = Field(description="With its menu's title before it where it says nothing alone.")
     kind: ActionKind
     location: ActionLocation
     diagnostics: OrNull[Page[ActionDiagnostic]] = Field(None, description="What a code fix would mend.")
@@ -104,7 +105,8 @@ class PrepareFixAllData(Data):
     action_id: Uuid = Field(description="A new id, for stage-code-action.")
     scope: FixAllScope
     affected_diagnostic_count: Given[Integer | None] = Field(
-        description="Such diagnostics now, in the affected documents (emulated: in the scope); null when not known."
+        description="Such diagnostics now, in the affected documents (emulated: in the scope); null when not known, "
+        "as for more than 50 affected documents of a server with a fix-all of its own."
     )
     remaining_diagnostic_count: Given[Integer | None] = Field(
         description="How many of them would be left; null when not known."

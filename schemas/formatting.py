@@ -46,7 +46,9 @@ class NotFormatted(Data):
 class FormatProjectData(StagedMutation):
     """What was staged, and what was not formatted."""
 
-    document_count: Given[Integer] = Field(description="Documents of the project, generated ones left out.")
+    document_count: Given[Integer] = Field(
+        description="Documents of the project, those that builds write left out."
+    )
     not_formatted: Given[Page[NotFormatted]] = Field(
-        description="Documents of the project that were left as they are."
+        description="Documents of the project that were left as they are, generated code among them."
     )

@@ -42,7 +42,7 @@ async def list_code_actions(
         offer = await code_actions.offered_at(workspace, document, place)
         ids = frozenset(i for i in request.diagnostic_ids or () if i is not None)
         fitting = [a for a in offer.listing.actions if code_actions.matches(a, request.kinds, ids)]
-        shown = fitting[: request.limit]
+        shown = code_actions.told_in_order(fitting)[: request.limit]
         action_ids = code_actions.references_for(workspace, document, place, offer, shown)
         data = wire.ListCodeActionsData(
             actions=Page[wire.CodeAction](
@@ -91,7 +91,7 @@ def _action(action_id: str, action: ServerAction, location: wire.ActionLocation)
     scopes = tuple(scope for scope in SCOPES if scope in action.fix_all_scopes)
     return wire.CodeAction(
         action_id=action_id,
-        title=action.title,
+        title=code_actions.telling_title(action),
         kind=action.kind,
         location=location,
         diagnostics=diagnostics,

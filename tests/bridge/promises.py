@@ -303,6 +303,10 @@ PROMISES: Mapping[str, tuple[str, str]] = {
         "It is offered where exactly one diagnostic comes into question, hidden ones included; never for suppressions.",
     ),
     "emulated.titles": ("issue 5, 2", "Titles mean the same fix when equal or of one form of a closed list."),
+    "emulated.generated": (
+        "issue 5, 2",
+        "Generated code is left out of the bridge's own fix-all, and no fix-all is offered there.",
+    ),
     "emulated.ends": (
         "issue 5, 2",
         "Rounds, fixes and seconds are bounded; a fix that leaves no fewer is refused, and so is what is cut short.",

@@ -29,6 +29,44 @@ def titled(title: str, **more: object) -> Offer:
 
 
 @keeps("actions.flat")
+@pytest.mark.parametrize(
+    ("menu", "title", "told"),
+    [
+        (("Configure CA1822 severity",), "Silent", "Configure CA1822 severity: Silent"),
+        (("Configure IDE0161 code style", "the_option"), "true", "the_option: true"),
+        (("Suppress CS0168",), "in Source", "Suppress CS0168: in Source"),
+        (("Add using",), "using System.Text;", "using System.Text;"),
+        (("Generate",), "Generate class 'A'", "Generate class 'A'"),
+        ((), "Inline", "Inline"),
+    ],
+)
+async def test_a_title_that_says_nothing_alone_is_told_with_its_menu(
+    tmp_path: Path, menu: tuple[str, ...], title: str, told: str
+) -> None:
+    async with opened(tmp_path) as made:
+        made.server.offers = [titled(title, menu=menu)]
+        (action,) = await made.agent.actions(FILE)
+        assert (action.title, action.title_path) == (told, (*menu, title))
+
+
+@keeps("actions.flat")
+async def test_what_only_suppresses_or_configures_comes_last_and_does_not_crowd_out_the_rest(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as made:
+        made.server.offers = [
+            titled("Make it so"),
+            *(titled(f"Level {n}", menu=("Configure CA1822 severity",)) for n in range(60)),
+            titled("in Source", menu=("Suppress CA1822",)),
+            titled("Move it away"),
+        ]
+        page = (await made.agent.listing(FILE)).actions
+        titles = [action.title for action in page.items or ()]
+        assert titles[:3] == ["Make it so", "Move it away", "Level 0"]
+        assert (len(titles), page.total_count, page.has_more) == (50, 63, True)
+
+
+@keeps("actions.flat")
 async def test_nested_actions_are_listed_flat_with_all_titles_from_the_menu_down(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
         made.server.offers = [
@@ -37,14 +75,14 @@ async def test_nested_actions_are_listed_flat_with_all_titles_from_the_menu_down
             titled("Two", menu=("Generate", "Constructor")),
         ]
         actions = await made.agent.actions(FILE)
-        assert [action.title for action in actions] == ["Plain", "One", "Two"]
+        assert [action.title for action in actions] == ["Plain", "Constructor: One", "Constructor: Two"]
         assert [action.title_path for action in actions] == [
             ("Plain",),
             ("Generate", "Constructor", "One"),
             ("Generate", "Constructor", "Two"),
         ]
         await made.agent.start()
-        staged = await made.agent.stage_first(FILE, "Two")
+        staged = await made.agent.stage_first(FILE, "Constructor: Two")
         assert staged.summary == "Two: 1 changed"
 
 

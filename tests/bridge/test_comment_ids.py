@@ -18,6 +18,7 @@ from bridge.errors import BridgeError
         ("P:A.B", CommentId("P", (("A", 0), ("B", 0)), ())),
         ("F:A.b", CommentId("F", (("A", 0), ("b", 0)), None)),
         ("E:A.C", CommentId("E", (("A", 0), ("C", 0)), None)),
+        ("F:A.B+C.D", CommentId("F", (("A", 0), ("B", 0), ("C", 0), ("D", 0)), None)),
         ("N:A.B", CommentId("N", (("A", 0), ("B", 0)), None)),
     ],
 )
@@ -27,7 +28,19 @@ def test_an_id_is_kind_names_and_parameters(text: str, expected: CommentId) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Shop.Cart", "X:A", "T:", "T:A..B", "M:A.#ctor", "M:A.op_Addition(A,A)", "M:A.I#M", "T:A.", "!:A"],
+    [
+        "",
+        "Shop.Cart",
+        "X:A",
+        "T:",
+        "T:A..B",
+        "M:A.#ctor",
+        "M:A.op_Addition(A,A)",
+        "P:A.Item(System.Int32)",
+        "M:A.I#M",
+        "T:A.",
+        "!:A",
+    ],
 )
 def test_what_names_no_declaration_by_a_name_is_refused(text: str) -> None:
     with pytest.raises(BridgeError) as refusal:

@@ -609,6 +609,51 @@ async def test_a_documentation_comment_id_names_a_declaration_by_its_parameters(
 
 @keeps("select.symbol")
 @pytest.mark.anyio
+async def test_a_documentation_comment_id_takes_arrays_and_references_for_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "class Apple {\nvoid Eat([A] int[] a, ref int[,]  b) { }\n}\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, APPLE: text}) as (made, _, _compiler):
+        symbol: Json = {"documentationCommentId": "M:Apple.Eat(System.Int32[],System.Int32[0:,0:]@)"}
+        assert (await rename(made, symbol, "Bite")).staged
+        flat: Json = {"documentationCommentId": "M:Apple.Bite(System.Int32,System.Int32[0:,0:]@)"}
+        assert (await refused(made, flat, "Eat")).code == "SymbolNotFound"
+
+
+@keeps("select.symbol")
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["B", "A.B"])
+async def test_a_documentation_comment_id_finds_what_a_dotted_namespace_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Servers call ``namespace A.B`` by its last name, and its place is the whole of it."""
+    text = "namespace A.B;\nclass Apple {\nvoid Eat() { }\n}\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, APPLE: text}) as (made, _, _compiler):
+        plain = made.server.answers["textDocument/documentSymbol"]
+
+        async def in_namespace(params: msgspec.Raw) -> object:
+            inside = await plain(params)
+            if APPLE.encode() not in bytes(params):
+                return inside
+            place = {"start": {"line": 0, "character": 10}, "end": {"line": 0, "character": 13}}
+            return [{"name": name, "kind": 3, "range": place, "selectionRange": place, "children": inside}]
+
+        made.server.answers["textDocument/documentSymbol"] = in_namespace
+        for wrong in ("T:B.Apple", "T:A.Apple", "T:Apple", "T:A.B.B.Apple", "N:B", "N:A.B.Apple"):
+            assert (await refused(made, {"documentationCommentId": wrong}, "Bite")).code == "SymbolNotFound"
+        for right, changed in (
+            ("T:A.B.Apple", text.replace("Apple", "Zz")),
+            ("M:A.B.Apple.Eat", text.replace("Eat", "Zz")),
+            ("N:A", text.replace("A.B", "Zz.B")),
+            ("N:A.B", text.replace("A.B", "A.Zz")),
+        ):
+            assert (await rename(made, {"documentationCommentId": right}, "Zz")).staged, right
+            assert staged(made, APPLE) == changed
+            await made.agent.undo()
+
+
+@keeps("select.symbol")
+@pytest.mark.anyio
 async def test_an_id_that_fits_twice_is_ambiguous(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "class Apple {\nvoid Eat(A.Nut a) { }\nvoid Eat(B.Nut b) { }\n}\n"
 

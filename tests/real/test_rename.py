@@ -22,6 +22,29 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_dotnet_left")]
 CASES: Mapping[str, Case] = {**REBOUND, **REWRITTEN, **UNTOLD, **HARMLESS}
 FILES: Mapping[str, str] = {label: f"F{number:02}.cs" for number, label in enumerate(CASES)}
 
+DOTTED = "Dotted.cs"
+DOTTED_TEXT = """namespace Dot.Ted
+{
+    public class Shelf
+    {
+        public int Width;
+        public class Board { public int Thick; }
+        public class Row<T> { public void Put<U>(T book, U[] more) { } }
+    }
+    namespace Deep.Down { public enum Level { Low } }
+}
+"""
+SCOPED_TEXT = "namespace File.Scoped;\n\npublic class Lamp\n{\n    public void Lit() { }\n}\n"
+DOTTED_IDS = (
+    "T:Dot.Ted.Shelf",
+    "F:Dot.Ted.Shelf.Width",
+    "F:Dot.Ted.Shelf+Board.Thick",
+    "T:Dot.Ted.Shelf.Row`1",
+    "M:Dot.Ted.Shelf.Row`1.Put``1(`0,``0[])",
+    "F:Dot.Ted.Deep.Down.Level.Low",
+    "M:File.Scoped.Lamp.Lit",
+)
+
 FIXED = "Fixed.cs"
 FIXED_TEXT = """using System;
 
@@ -70,7 +93,9 @@ async def test_renames_that_would_change_the_meaning_are_refused_and_harmless_on
 ) -> None:
     """One long story, because each load costs seconds."""
     texts = {FILES[label]: case.text for label, case in CASES.items()}
-    solution = small_solution(tmp_path / "small", {**texts, FIXED: FIXED_TEXT})
+    solution = small_solution(
+        tmp_path / "small", {**texts, FIXED: FIXED_TEXT, DOTTED: DOTTED_TEXT, "Scoped.cs": SCOPED_TEXT}
+    )
     run_dotnet(toolchain, solution.parent, "restore", solution.name)
     before = tree_of(solution.parent)
     async with bridge_process(toolchain, options(real_server, tmp_path)) as agent:
@@ -79,6 +104,7 @@ async def test_renames_that_would_change_the_meaning_are_refused_and_harmless_on
         assert len(REBOUND) + len(REWRITTEN) >= 20
         await _each_is_judged(agent)
         await _fixed_names_stay(agent)
+        await _dotted_namespaces(agent)
         await _overloads(agent, real_server)
         assert tree_of(solution.parent) == before, "nothing is written by staging, refusing and undoing"
         await _committed(agent, solution, toolchain if real_server.kind == "csharp-ls" else None)
@@ -114,6 +140,13 @@ async def _fixed_names_stay(agent: Agent) -> None:
         expectedSnapshot=agent.snapshot,
     )
     assert answer["staged"] is False
+
+
+async def _dotted_namespaces(agent: Agent) -> None:
+    """Both servers call ``namespace Dot.Ted`` by its last name only."""
+    for comment_id in DOTTED_IDS:
+        answer = await tried(agent, {"documentationCommentId": comment_id}, "Renamed")
+        assert answer["ok"], (comment_id, answer)
 
 
 async def _overloads(agent: Agent, server: RealServer) -> None:
