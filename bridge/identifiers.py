@@ -164,16 +164,22 @@ class NotAnIdentifier(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """An identifier: ``value`` is what the compiler compares, ``is_verbatim`` that it was written with ``@``."""
+    """An identifier: ``value`` is what the compiler compares, ``is_verbatim`` that it was written with ``@``.
+
+    ``is_composed`` says that the text had letters and marks apart that ``value`` has as one character each (Unicode's
+    form C): the language wants names in that form, servers write it, and the compiler compares character by character.
+    """
 
     value: str
     is_verbatim: bool = False
+    is_composed: bool = False
 
 
 def read_name(text: str) -> Name:
     """The identifier that a whole text is.  Raises NotAnIdentifier."""
     verbatim = text.startswith("@")
-    value = value_of(text)
+    written = value_of(text)
+    value = unicodedata.normalize("NFC", written)
     if not value:
         raise NotAnIdentifier("A name must not be empty.")
     if len(value) > LONGEST_NAME:
@@ -184,7 +190,7 @@ def read_name(text: str) -> Name:
             raise NotAnIdentifier(f"{text[:80]!r} is no C# identifier: none may {where} {character!r}.")
     if value in KEYWORDS and not verbatim:
         raise NotAnIdentifier(f"{value!r} is a keyword of C#; as a name it is written '@{value}'.")
-    return Name(value, verbatim)
+    return Name(value, verbatim, is_composed=value != written)
 
 
 def value_of(text: str) -> str:

@@ -30,6 +30,7 @@ from bridge.errors import BridgeError
 from bridge.identifiers import ATTRIBUTE_SUFFIX, CONTEXTUAL_KEYWORDS, Name, without_attribute_suffix
 from bridge.membership import named
 from bridge.mentions import Mention, in_code_files, in_other_files
+from bridge.name_doubts import Renaming, by_name, by_syntax, has_modifier
 from bridge.observations import can_look
 from bridge.progress import ProgressSink, to_nobody
 from bridge.questions import ask
@@ -37,7 +38,6 @@ from bridge.server_edits import workspace_edit_from_server
 from bridge.spots import Spot, Texts, UnknownPlace, documents_with
 from bridge.staging import Staged, plan_edit, stage_planned
 from bridge.symbols import Outlines, Symbol, overloads_of, symbol_at
-from bridge.untold_uses import may_be_untold
 from bridge.validation_gate import new_errors_between
 from bridge.words import scan
 from bridge.workspace import Workspace
@@ -61,6 +61,8 @@ MOST_CONFLICTS = 5
 
 LONGEST_EXCERPT = 60
 """Characters of code that one conflict shows."""
+
+COMPOSED = "The new name was put into Unicode's form C (letters with their marks as one character), as C# wants names."
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ async def stage_rename(
         plan = await _plan(workspace, before, spot, name, wishes)
         if plan is None:
             return Renamed(Staged(staged=False, summary=f"It is called {name.value!r} already."))
-        return await _proved_and_staged(workspace, before, plan, wishes, line_endings=line_endings, tell=tell)
+        done = await _proved_and_staged(workspace, before, plan, wishes, line_endings=line_endings, tell=tell)
+        return replace(done, notes=(*done.notes, COMPOSED)) if name.is_composed else done
     except UnknownPlace as error:
         raise _unverified(str(error)) from error
 
@@ -162,8 +165,6 @@ async def _plan(
         spellings = {symbol.name, new_name, *_short_forms(symbol.name, new_name)}
         files = await to_thread.run_sync(documents_with, workspace, before, spellings)
         _require_on_disk(workspace, before, files)
-        if not wishes.allow_conflicts:
-            await _require_told(workspace, before, texts, symbol, new_name)
         uses = await uses_of(session, texts, symbol.word)
         if not uses:
             raise _unverified(
@@ -220,41 +221,18 @@ def _require_on_disk(workspace: Workspace, tree: Overlay, files: Sequence[Path])
         )
 
 
-async def _require_told(
-    workspace: Workspace, tree: Overlay, texts: Texts, symbol: Symbol, new_name: str
-) -> None:
-    """Refuses a method from or to a name that the compiler uses without a word of the server."""
-
-    def reason() -> str | None:
-        files = documents_with(workspace, tree, ("from",))
-        return may_be_untold((symbol.name, new_name), texts, files)
-
-    untold = await to_thread.run_sync(reason) if symbol.is_method else None
-    if untold is not None:
-        raise _unverified(f"{untold}, and servers do not tell of such uses.")
-
-
 async def _require_root_in_source(
     texts: Texts, outlines: Outlines, symbol: Symbol, uses: frozenset[Spot]
 ) -> None:
     """Refuses an override of what an assembly declares: none of the declarations begins the chain."""
-    if symbol.declared is None or not _is_override(texts, symbol.word, symbol):
+    if not has_modifier("override", texts, symbol.word, symbol.declared):
         return
     for path in sorted({use.path for use in uses}):
         for declared in await outlines.of(path):
             found = outlines.spot(path, declared)
-            if found in uses and not _is_override(texts, found, replace(symbol, declared=declared)):
+            if found in uses and not has_modifier("override", texts, found, declared):
                 return
     raise _cannot(f"{symbol.name!r} overrides a member that is declared in an assembly and keeps its name.")
-
-
-def _is_override(texts: Texts, spot: Spot, symbol: Symbol) -> bool:
-    """Whether the words before a declared name have the modifier."""
-    if symbol.declared is None:
-        return False
-    start, _ = texts.span(spot.path, symbol.declared.range)
-    before = [word.value for word in texts.scan(spot.path).words if start <= word.start < spot.end]
-    return "override" in before
 
 
 async def _edit_for(session: Session, texts: Texts, symbol: Symbol, new_name: str) -> edits.WorkspaceEdit:
@@ -338,11 +316,17 @@ async def _proved_and_staged(
     conflicts = tuple(_rewritten(workspace, texts, after, outcome))
     _refuse(plan, conflicts, wishes)
     bound, changed = await _bindings(workspace, texts, after, plan, outcome)
-    conflicts += (*_not_renamed(texts, after, plan, outcome), *changed)
+    renaming = Renaming(plan.symbol, plan.new_name, plan.uses, plan.files, tuple(outcome.ways))
+    taken_over = await to_thread.run_sync(by_name, workspace, texts, renaming)
+    conflicts += (*_not_renamed(texts, after, plan, outcome), *changed, *taken_over)
     if not plan.symbol.is_member:  # of a member the compiler may know a better reason
         _refuse(plan, conflicts, wishes)
     conflicts += await _errors(workspace, before, plan, outcome, wishes, tell=tell)
     _refuse(plan, conflicts, wishes)
+    untold = await to_thread.run_sync(by_syntax, workspace, texts, renaming)
+    if untold is not None and not wishes.allow_conflicts:
+        raise _unverified(f"{untold}, and servers do not tell of such uses.")
+    conflicts += () if untold is None else (untold,)
     title = f"Rename {plan.symbol.name!r} to {plan.new_name!r}"
     tree = outcome.staged
     if plan.move is not None:
@@ -477,14 +461,14 @@ def _require_overloads(texts: Texts, after: Texts, plan: _Plan, outcome: _Outcom
     if wishes.overloads and plan.overloads - changed:
         raise BridgeError(
             "RenameOptionUnavailable",
-            f"{plan.symbol.name!r} has {len(plan.overloads)} other overloads, and this language server renames one at a "
+            f"{plan.symbol.name!r} has other overloads ({len(plan.overloads)}), and this language server renames one at a "
             "time. Rename each, or leave renameOverloads out.",
         )
     if not wishes.overloads and changed:
         raise BridgeError(
             "RenameOptionUnavailable",
-            f"This language server would rename {len(changed)} other overloads of {plan.symbol.name!r} too "
-            f"({', '.join(texts.place(spot) for spot in sorted(changed)[:MOST_CONFLICTS])}). Say renameOverloads: true if "
+            f"This language server would rename other overloads of {plan.symbol.name!r} too "
+            f"({len(changed)}: {', '.join(texts.place(spot) for spot in sorted(changed)[:MOST_CONFLICTS])}). Say renameOverloads: true if "
             "that is wanted.",
         )
 

@@ -55,6 +55,11 @@ class Symbol:
         """Whether it is a method of a type."""
         return self.declared is not None and self.declared.kind in navigation.METHOD_KINDS
 
+    @property
+    def is_property(self) -> bool:
+        """Whether it is a property of a type."""
+        return self.declared is not None and self.declared.kind == navigation.PROPERTY_KIND
+
 
 class Outlines:
     """What documents declare, asked for once each; on the tree that the server is shown."""

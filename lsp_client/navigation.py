@@ -25,6 +25,7 @@ from lsp_client.session import Session
 FILE_KIND: Final = 1
 NAMESPACE_KIND: Final = 3
 CONSTRUCTOR_KIND: Final = 9
+PROPERTY_KIND: Final = 7
 METHOD_KINDS: Final = frozenset({6, 12})
 TYPE_KINDS: Final = frozenset({5, 10, 11, 23})
 """LSP's numbers for kinds of symbols; servers give delegates the kind of a type or of a function."""

@@ -451,10 +451,65 @@ async def test_a_method_called_as_a_query_operator_is_refused_only_where_there_a
         place = at(APPLE, text, "Map")
         refusal = await refused(made, place, "Select")
         assert (refusal.code, "Program.cs" in refusal.message) == ("RenameUnverified", True)
-        assert (await refused(made, place, "AppendFormatted")).code == "RenameUnverified"
-        assert (await rename(made, place, "Select", allowConflicts=True)).staged
+        assert refusal.message.count("a query") == 1
+        for name in ("AppendFormatted", "Slice", "PrintMembers", "GetPinnableReference", "Length"):
+            assert (await rename(made, place, name)).staged, "nothing here is written with its syntax"
+            await made.agent.undo()
+        data = await rename(made, place, "Select", allowConflicts=True)
+        assert data.staged
+        assert data.conflicts is not None
+        assert "App/Program.cs:1" in data.conflicts[0]
     async with naming(tmp_path / "without", monkeypatch, {**FILES, APPLE: text}) as (made, _, _compiler):
         assert (await rename(made, place, "Select")).staged
+
+
+@keeps("rename.unverified")
+@pytest.mark.anyio
+async def test_syntax_in_a_project_that_the_rename_does_not_concern_is_no_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``App`` references ``Core``, and not the other way round."""
+    loop = "class Loop {\nvoid Run() { await Task; }\n}\n"
+    method = "class Program {\nvoid Run2() { }\n}\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, PEAR: loop, PROGRAM: method}) as (made, _, _compiler):
+        assert (await rename(made, at(PROGRAM, method, "Run2"), "GetAwaiter")).staged
+        await made.agent.undo()
+        refusal = await refused(made, at(PEAR, loop, "Run"), "GetAwaiter")
+        assert (refusal.code, f"{PEAR}:2" in refusal.message) == ("RenameUnverified", True)
+
+
+@keeps("rename.binding")
+@pytest.mark.anyio
+async def test_a_static_method_does_not_become_main(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "class Apple {\nstatic void Begin() { }\nvoid Other() { }\n}\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, APPLE: text}) as (made, _, _compiler):
+        refusal = await refused(made, at(APPLE, text, "Begin"), "Main")
+        assert (refusal.code, "a program starts with" in refusal.message) == ("RenameConflict", True)
+        assert (await rename(made, at(APPLE, text, "Other"), "Main")).staged
+
+
+@keeps("rename.binding")
+@pytest.mark.anyio
+async def test_a_name_that_a_member_takes_over_is_a_conflict_at_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "class Pear {\nvoid Eat() { var bite = 1;\nUse(new { bite }); }\n}\n"
+    async with naming(tmp_path, monkeypatch, {**FILES, PEAR: text}) as (made, _, _compiler):
+        refusal = await refused(made, at(PEAR, text, "bite"), "piece")
+        assert refusal.code == "RenameConflict"
+        assert f"inferred as a member name of the anonymous type at {PEAR}:3" in refusal.message
+
+
+@keeps("rename.name")
+@pytest.mark.anyio
+async def test_a_name_with_its_accents_apart_is_composed_and_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with naming(tmp_path, monkeypatch, FILES) as (made, _, _compiler):
+        data = await rename(made, APPLE_THERE, "Poire\u0301")
+        assert data.notes is not None
+        assert "form C" in data.notes[0]
+        assert staged(made, APPLE) == "class Poir\u00e9 { }\n"
 
 
 @keeps("rename.server")
