@@ -50,5 +50,5 @@ class FormatProjectData(StagedMutation):
         description="Documents of the project, those that builds write left out."
     )
     not_formatted: Given[Page[NotFormatted]] = Field(
-        description="Documents of the project that were left as they are, generated code among them."
+        description="Documents of the project that were left as they are; generated code comes last."
     )

@@ -62,9 +62,10 @@ async def format_project(
                 limit=request.max_documents,
                 tell=tell,
             )
+        generated = {path for path, reason in done.left.items() if reason == formatting.GENERATED}
         left = [
             wire.NotFormatted(path=workspace.relative(path), reason=done.left[path])
-            for path in sorted(done.left)
+            for path in (*sorted(done.left.keys() - generated), *sorted(generated))
         ]
         data = wire.FormatProjectData(
             staged=done.staged.staged,
@@ -75,7 +76,7 @@ async def format_project(
                 items=tuple(left[:MOST_SHOWN]), has_more=len(left) > MOST_SHOWN, total_count=len(left)
             ),
         )
-        return Outcome(data, _in_words(done.staged, len(left)), workspace.snapshot())
+        return Outcome(data, _in_words(done.staged, len(left), len(generated)), workspace.snapshot())
 
 
 def _one_project(workspace: Workspace, selector: ProjectSelector) -> list[Project]:
@@ -87,5 +88,8 @@ def _one_project(workspace: Workspace, selector: ProjectSelector) -> list[Projec
     return found
 
 
-def _in_words(staged: Staged, left: int) -> str:
-    return f"{staged.summary} {answers.counted(left, 'document')} not formatted." if left else staged.summary
+def _in_words(staged: Staged, left: int, generated: int) -> str:
+    if not left:
+        return staged.summary
+    of_them = f" ({generated} generated)" if generated else ""
+    return f"{staged.summary} {answers.counted(left, 'document')} not formatted{of_them}."

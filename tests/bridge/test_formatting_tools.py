@@ -174,6 +174,12 @@ async def test_generated_code_is_left_out_of_a_project_named_and_still_formatted
         left = {entry.path: entry.reason for entry in done.not_formatted.items or ()}
         assert sorted(left) == sorted(generated)
         assert all("generated code" in reason for reason in left.values())
+        last = await format_project(made.agent, maxDocuments=0)
+        assert [entry.path for entry in last.not_formatted.items or ()][:3] == [
+            FILE,
+            "Core/B.g.cs",
+            "Core/Pear.cs",
+        ]
         assert (done.document_count, done.not_formatted.total_count) == (10, 7)
         assert (await format_document(made.agent, "Core/A.Designer.cs")).staged
 
