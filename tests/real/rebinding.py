@@ -18,6 +18,8 @@ class Case:
 
     text: str
     new_name: str
+    says: str = ""
+    """What a refusal must say."""
 
     @property
     def place(self) -> int:
@@ -316,8 +318,110 @@ public static class User { public static object Use(Rows rows) => from r in rows
 """,
         "Select",
     ),
+    "an index from the end takes the renamed property": Case(
+        """namespace FromEnd;
+public class Base { public int Length => 3; public int this[int i] => i; }
+public class Rows : Base { public int /*->*/Size => 5; }
+public static class User { public static int Use(Rows rows) => rows[^1] + rows.Size; }
+""",
+        "Length",
+    ),
+    "a range takes the renamed method": Case(
+        """namespace Ranges;
+public class Base { public int Length => 3; public int Slice(int a, int b) => 1; }
+public class Rows : Base { public int /*->*/Cut(int a, int b) => 2; }
+public static class User { public static int Use(Rows rows) => rows[1..] + rows.Cut(1, 2); }
+""",
+        "Slice",
+    ),
+    "a list pattern takes the renamed property": Case(
+        """namespace ListPattern;
+public class Base { public int Count => 3; public int this[int i] => i; }
+public class Rows : Base { public int /*->*/Total => 1; }
+public static class User { public static bool Use(Rows rows) => rows is [0] && rows.Total == 1; }
+""",
+        "Count",
+    ),
+    "an asynchronous loop takes the renamed method": Case(
+        """namespace AsyncEach;
+using System.Threading.Tasks;
+public class Steps { public int Current => 1; public ValueTask<bool> MoveNextAsync() => new(false); }
+public class Rows { public Steps /*->*/Slowly() => new Steps(); }
+public static class Extensions { public static Steps GetAsyncEnumerator(this Rows rows) => new Steps(); }
+public static class User { public static async Task Use(Rows rows) { await foreach (int row in rows) { } } }
+""",
+        "GetAsyncEnumerator",
+    ),
+    "a collection expression takes the renamed method": Case(
+        """namespace Expression;
+public class Bag : System.Collections.Generic.List<object> { public void /*->*/Put(int n) { } }
+public static class User { public static Bag Use() { Bag bag = [1, 2]; return bag; } }
+""",
+        "Add",
+    ),
+    "a positional pattern takes the renamed method": Case(
+        """namespace Positional;
+public class Pair { public void /*->*/Split(out int a, out int b) { a = 1; b = 2; } }
+public static class Extensions { public static void Deconstruct(this Pair p, out int a, out int b) { a = 3; b = 4; } }
+public static class User { public static bool Use(Pair p) => p is (1, 2); }
+""",
+        "Deconstruct",
+    ),
+    "a record takes the renamed method for its own": Case(
+        """namespace OwnEquals;
+public sealed record Point(int Row) { public bool /*->*/Near(Point other) => true; public override int GetHashCode() => 1; }
+public static class User { public static bool Use(Point a, Point b) => a == b; }
+""",
+        "Equals",
+    ),
 }
 """The same, and not even the uses that servers tell of show it."""
+
+TAKEN_OVER: Final[Mapping[str, Case]] = {
+    "an anonymous type has a member of the renamed name": Case(
+        """namespace Anonymous;
+public class Parcel { public int /*->*/Weight { get; set; } }
+public static class User { public static string Use(Parcel p) => new { p.Weight }.ToString(); }
+""",
+        "Mass",
+        "inferred as a member name of the anonymous type",
+    ),
+    "a tuple has a member of the renamed name": Case(
+        """namespace Tuples;
+public static class C { public static int M() { int /*->*/first = 1; var t = (first, 2); return t.first; } }
+""",
+        "start",
+        "inferred as a member name of the tuple",
+    ),
+    "a record's parameter means the property of its base": Case(
+        """namespace Inherits;
+public record Base { public int Depth { get; init; } }
+public record Box(int /*->*/Height) : Base;
+""",
+        "Depth",
+        "declares 'Depth' too",
+    ),
+    "a native function is found by the name of the method": Case(
+        """namespace Native;
+using System.Runtime.InteropServices;
+public static class C { [DllImport("c")] public static extern int /*->*/getpid(); }
+""",
+        "ProcessId",
+        "takes the method's name",
+    ),
+    "an attribute names the parameter by a string": Case(
+        """namespace CallerText;
+using System.Runtime.CompilerServices;
+public static class C
+{
+    public static string Tell(bool /*->*/holds, [CallerArgumentExpression("holds")] string text = "") => text;
+}
+""",
+        "isTrue",
+        "CallerArgumentExpression",
+    ),
+}
+"""The name itself becomes something that no use of the symbol shows."""
 
 HARMLESS: Final[Mapping[str, Case]] = {
     "a type with constructors, a cref, an alias and an attribute": Case(

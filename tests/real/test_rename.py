@@ -14,12 +14,12 @@ import pytest
 from tests.bridge.promises import keeps
 from tests.real.conftest import RealServer, run_dotnet
 from tests.real.mcp_agent import Agent, Json, bridge_process, tree_of
-from tests.real.rebinding import HARMLESS, REBOUND, REWRITTEN, UNTOLD, Case
+from tests.real.rebinding import HARMLESS, REBOUND, REWRITTEN, TAKEN_OVER, UNTOLD, Case
 from tests.real.small import options, small_solution
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_dotnet_left")]
 
-CASES: Mapping[str, Case] = {**REBOUND, **REWRITTEN, **UNTOLD, **HARMLESS}
+CASES: Mapping[str, Case] = {**REBOUND, **REWRITTEN, **UNTOLD, **TAKEN_OVER, **HARMLESS}
 FILES: Mapping[str, str] = {label: f"F{number:02}.cs" for number, label in enumerate(CASES)}
 
 DOTTED = "Dotted.cs"
@@ -116,7 +116,7 @@ async def _each_is_judged(agent: Agent) -> None:
         answer = await tried(agent, place(FILES[label], case.text, case.place), case.new_name)
         error = cast("Json", answer.get("error") or {"code": None, "message": ""})
         expected = None if label in HARMLESS else "RenameUnverified" if label in UNTOLD else "RenameConflict"
-        said = "would mean" if label in REBOUND else "would be rewritten" if label in REWRITTEN else ""
+        said = "would mean" if label in REBOUND else "would be rewritten" if label in REWRITTEN else case.says
         # The stand-in for Microsoft's server renames no namespaces at all.
         accepted = {expected, "SymbolCannotBeRenamed"} if "namespace" in label else {expected}
         if error["code"] not in accepted or (error["code"] == expected and said not in str(error["message"])):
@@ -153,10 +153,10 @@ async def _overloads(agent: Agent, server: RealServer) -> None:
     """csharp-ls renames them always, Roslyn never; neither is passed over."""
     always = server.kind == "csharp-ls"
     for wish, honoured in ((True, always), (False, not always)):
-        found = await code(agent, "Put(int", "Add", renameOverloads=wish)
+        found = await code(agent, "Put(int", "Store", renameOverloads=wish)
         assert found == (None if honoured else "RenameOptionUnavailable")
     symbol = {"documentationCommentId": "M:Fixed.Crate.Put(System.String)"}
-    answer = await tried(agent, cast("Json", symbol), "Add", renameOverloads=always)
+    answer = await tried(agent, cast("Json", symbol), "Store", renameOverloads=always)
     assert answer["ok"], answer
 
 
