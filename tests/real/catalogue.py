@@ -144,8 +144,13 @@ SYNTAX_ERRORS = frozenset(
 _IN_A_LOCAL_FUNCTION = frozenset({"CS1001", "CS1003", "CS1022", "CS1513", "CS1519", "CS1520"})
 """A member with an access modifier among the statements of a method."""
 
+_HALF_OF_A_CONDITION = frozenset({"CS1002", "CS1028"})
+"""A member moved together with one half of the #if that stands around its signature."""
+
 KNOWN_DEFECTS: Mapping[tuple[str, str], frozenset[str]] = {
     ("roslyn", "Move static members to another type..."): frozenset({"CS1004"}),
+    ("csharp-ls", "Move static members to another type..."): _HALF_OF_A_CONDITION,
+    ("csharp-ls", "Extract base class..."): _HALF_OF_A_CONDITION,
     **{
         (server, f"Introduce parameter for {what}{sign}into extracted method to invoke at call sites"): (
             _IN_A_LOCAL_FUNCTION
@@ -242,8 +247,8 @@ class Answers:
 class Catalogue:
     """One open workspace whose offers are tried."""
 
-    def __init__(self, workbench: Workbench, workspace: Workspace, answers: Answers, server: str) -> None:
-        self.record = Record(server)
+    def __init__(self, workbench: Workbench, workspace: Workspace, answers: Answers, record: Record) -> None:
+        self.record = record
         self._tools = Tools(workbench)
         self._workspace = workspace
         self._answers = answers
@@ -505,15 +510,21 @@ def _units(text: str) -> int:
 
 
 @asynccontextmanager
-async def catalogue_of(options: Options, solution: Path) -> AsyncIterator[Catalogue]:
-    """A solution opened for a run.  ``options`` must keep the server's line ends, or texts differ by them."""
+async def catalogue_of(
+    options: Options, solution: Path, record: Record | None = None
+) -> AsyncIterator[Catalogue]:
+    """A solution opened for a run, which goes on with ``record`` if there is one.
+
+    ``options`` must keep the server's line ends, or texts differ by them.
+    """
     assert options.line_endings == "keep"
     async with open_workbench(options) as workbench:
         opened = await Tools(workbench).call("workspace-open", {"path": str(solution)}, CallContext())
         assert not opened.is_error, opened.text
         (workspace,) = workbench.workspaces
         answers = Answers((await workspace.supervisor.session()).connection)
-        yield Catalogue(workbench, workspace, answers, workspace.request.launch.dialect.name)
+        record = record or Record(workspace.request.launch.dialect.name)
+        yield Catalogue(workbench, workspace, answers, record)
 
 
 async def try_files(
