@@ -149,12 +149,12 @@ def _property(source: Code, name: str) -> int | None:
 
 def _parameter(source: Code, name: str, *, is_of_derived: bool, but: tuple[Code, int]) -> int | None:
     """Where a record, or one that has a base, has a positional parameter of the name, other than the one at ``but``."""
-    for record in _RECORD.finditer(source.code):
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?=\s*[,)=])")
+    for record in _RECORD.finditer(source.code) if "record" in source.text else ():
         opening = record.start("open")
         if is_of_derived and not _has_base(source, record):
             continue
-        written = source.code[: source.closing(opening) + 1]
-        for found in re.finditer(rf"(?<![\w.]){re.escape(name)}(?=\s*[,)=])", written):
+        for found in word.finditer(source.code, opening, source.closing(opening) + 1):
             is_same = source.path == but[0].path and found.end() == but[1]
             if source.opening(found.start()) == opening and not is_same:
                 return found.start()
@@ -165,11 +165,9 @@ def _parameter(source: Code, name: str, *, is_of_derived: bool, but: tuple[Code,
 
 _NATIVE: Final = re.compile(r"\b(DllImport|LibraryImport|UnsafeAccessor)(?:Attribute)?\s*\(")
 _GIVEN_NAME: Final = re.compile(r"\b(?:EntryPoint|Name)\s*=|\bUnsafeAccessorKind\s*\.\s*Constructor\b")
-_STRINGS: Final = re.compile(
-    r"\b(?P<attribute>UnsafeAccessor|CollectionBuilder|CallerArgumentExpression|InterpolatedStringHandlerArgument)"
-    r"(?:Attribute)?\s*(?P<open>\()"
-)
 _OF_PARAMETERS: Final = frozenset({"CallerArgumentExpression", "InterpolatedStringHandlerArgument"})
+_NAMING: Final = ("UnsafeAccessor", "CollectionBuilder", *sorted(_OF_PARAMETERS))
+_STRINGS: Final = re.compile(rf"\b(?P<attribute>{'|'.join(_NAMING)})(?:Attribute)?\s*(?P<open>\()")
 
 
 def native_name(source: Code, start: int, end: int) -> str | None:
@@ -196,6 +194,8 @@ def named_in_attributes(
     """
     wanted = {f'"{name}"' for name in names}
     for source in sources:
+        if not any(attribute in source.text for attribute in _NAMING):
+            continue
         for found in _STRINGS.finditer(source.code):
             inside = source.text[found.end() : source.closing(found.start("open"))]
             written = {text for text in re.findall(r'"[^"\r\n]*"', inside) if text in wanted}

@@ -36,6 +36,8 @@ class Renaming:
     uses: frozenset[Spot]
     files: tuple[Path, ...]
     changed: tuple[Path, ...]
+    is_in_strings: bool = False
+    """Whether strings with the old name are given the new one too."""
 
     @property
     def names(self) -> tuple[str, str]:
@@ -127,12 +129,15 @@ def _inferred(texts: Texts, renaming: Renaming, sources: Iterable[Code]) -> Iter
     if renaming.symbol.is_type:
         return
     known = {source.path: source for source in sources}
+    is_used: bool | None = None
     for spot, start in _starts(texts, sorted(renaming.uses)):
         source = known.get(spot.path)
         found = None if source is None else inferred_name(source, start, spot.end)
         if source is None or found is None:
             continue
-        if found == "anonymous type" or any(is_member_access(s, renaming.names) for s in known.values()):
+        if found == "tuple" and is_used is None:
+            is_used = any(is_member_access(other, renaming.names) for other in known.values())
+        if found == "anonymous type" or is_used:
             yield f"its name is inferred as a member name of the {found} at {source.place(start)}"
 
 
@@ -152,4 +157,5 @@ def _declared(
         taken = taken_property(source, start, spot.end, renaming.names, all_sources)
         if taken is not None and is_member:
             yield taken
-    yield from named_in_attributes(renaming.names, all_sources, parameter)
+    left = (renaming.new_name,) if renaming.is_in_strings else renaming.names
+    yield from named_in_attributes(left, all_sources, parameter)

@@ -316,7 +316,9 @@ async def _proved_and_staged(
     conflicts = tuple(_rewritten(workspace, texts, after, outcome))
     _refuse(plan, conflicts, wishes)
     bound, changed = await _bindings(workspace, texts, after, plan, outcome)
-    renaming = Renaming(plan.symbol, plan.new_name, plan.uses, plan.files, tuple(outcome.ways))
+    renaming = Renaming(
+        plan.symbol, plan.new_name, plan.uses, plan.files, tuple(outcome.ways), wishes.strings
+    )
     taken_over = await to_thread.run_sync(by_name, workspace, texts, renaming)
     conflicts += (*_not_renamed(texts, after, plan, outcome), *changed, *taken_over)
     if not plan.symbol.is_member:  # of a member the compiler may know a better reason

@@ -6,7 +6,8 @@ with both servers here) of most other syntax that the language binds by the name
 collection expressions, asynchronous loops, what a record writes itself.  To rename a member from or to such a name can
 change what they use, without an error.
 
-``TABLE`` says which syntax uses which names.  A name of it is in doubt only where its syntax is in the texts.
+``TABLE`` says which syntax uses which names.  A name of it is in doubt only where its syntax is in the texts.  Patterns
+look a few hundred characters far at most, so that long tables of values take no quadratic time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TABLE: Final = (
         "a query",
         "Cast GroupBy GroupJoin Join OrderBy OrderByDescending Select SelectMany ThenBy ThenByDescending Where",
         "from",
-        r"\bfrom\b[^;(){}=]*?\bin\b",
+        r"\bfrom\b[^;(){}=]{0,400}?\bin\b",
     ),
     _syntax("an index from the end", _INDEXED, "^", r"(?:[\[(=,:?>]|\breturn)\s*\^(?!=)"),
     _syntax(
@@ -54,14 +55,14 @@ TABLE: Final = (
         "a list pattern in a switch",
         _INDEXED,
         "switch",
-        r"\bswitch\s*\{\s*\[|,\s*\[[^\[\]{};]*\]\s*(?:@?\w+\s*)?(?:when\b[^;{}]*?)?=>",
+        r"\bswitch\s*\{\s*\[|,\s*\[[^\[\]{};]*\]\s*(?:@?\w+\s*)?(?:when\b[^;{}]{0,400}?)?=>",
     ),
     _syntax("a spread element", _LOOPED, "..", r"[\[,]\s*\.\.\s*[\w(@]"),
     _syntax(
         "a using statement or declaration",
         _DISPOSED,
         "using",
-        r"\busing\s*\(|\busing\s+(?!static\b|unsafe\b)[^;={}]*?[\w>\])?]\s+@?[^\W\d]\w*\s*=",
+        r"\busing\s*\(|\busing\s+(?!static\b|unsafe\b)[^;={}]{0,400}?[\w>\])?]\s+@?[^\W\d]\w*\s*=",
     ),
     _syntax("a foreach", _DISPOSED, "foreach", r"\bforeach\s*\("),
     _syntax(
@@ -99,7 +100,7 @@ TABLE: Final = (
         "a positional pattern in a switch",
         "Deconstruct",
         "switch",
-        r"\bswitch\s*\{\s*(?:@?[\w.]+\s*)?\(|,\s*(?:@?[\w.]+\s*)?\([^;{}]*?\)\s*(?:@?\w+\s*)?(?:when\b[^;{}]*?)?=>",
+        r"\bswitch\s*\{\s*(?:@?[\w.]+\s*)?\(|,\s*(?:@?[\w.]+\s*)?\([^;]{0,400}?\)\s*(?:@?\w+\s*)?(?:when\b[^;]{0,400}?)?=>",
     ),
     _syntax("a deconstruction in a foreach", "Deconstruct", "foreach", r"\bforeach\s*\(\s*(?:var\s*)?\("),
     _syntax(

@@ -44,6 +44,11 @@ BOUND = [
     ("a positional pattern", "Deconstruct", "switch (p) { case (1, 2): break; }"),
     ("a positional pattern in a switch", "Deconstruct", "var n = p switch { (1, _) => 1, _ => 0 };"),
     ("a positional pattern in a switch", "Deconstruct", "var n = p switch { null => 1, Point(1, _) => 0 };"),
+    (
+        "a positional pattern in a switch",
+        "Deconstruct",
+        "var n = p switch { null => 1, ({ X: 1 }, _) => 0 };",
+    ),
     ("a deconstruction in a foreach", "Deconstruct", "foreach (var (a, b) in rows) { }"),
     ("a record", "PrintMembers", "public record R(int X);"),
     ("a record", "EqualityContract", "record class R;"),
