@@ -112,6 +112,18 @@ class Recoveries:
         """Whether no unfinished commit is in the way of ``root``, not one that is going on either.  Recovers nothing."""
         return not any(await self._in_thread(partial(self._look, root)))
 
+    async def obstacle(self, root: Path) -> str | None:
+        """The unfinished commit in the way of ``root``, in words; ``None`` without one.  One that is going on is none."""
+        return await self._in_thread(partial(self._obstacle, root))
+
+    def _obstacle(self, root: Path) -> str | None:
+        own, strangers = self._look(root)
+        waiting = [item for item in own if not is_going_on(item)]
+        items = [self._items.get(item.commit_id, item) for item in waiting] or [s.item for s in strangers]
+        if not items:
+            return None
+        return f"The commit {items[0].commit_id} is unfinished; until it is over, only a rollback is possible. {items[0].message}"
+
     async def _recover_in(self, root: Path) -> None:
         with anyio.move_on_after(RECOVERY_WAIT):
             await self._ended.wait()
@@ -129,7 +141,7 @@ class Recoveries:
         self._remember(left)
         for item in left:
             if blocks(item, root):
-                raise self._in_the_way(item)
+                raise self._in_the_way(item, root)
 
     async def unknown(self, roots: Iterable[Path]) -> tuple[tuple[Path, str], ...]:
         """The roots of which nobody here can tell whether a stranger's commit is interrupted in them, and why."""
@@ -177,12 +189,16 @@ class Recoveries:
         # Recovery may be cut off anywhere, so a caller who stops waiting for it does no harm.
         return await to_thread.run_sync(work, abandon_on_cancel=True)
 
-    def _in_the_way(self, item: RecoveryItem) -> BridgeError:
+    def _in_the_way(self, item: RecoveryItem, root: Path) -> BridgeError:
         if item.code == "WorkspaceBusy":
             return BridgeError("WorkspaceBusy", item.message)
         where = "" if item.root is None else f" in {os.fspath(item.root)}"
         return BridgeError(
             "RecoveryPending",
-            f"The commit {item.commit_id}{where} is unfinished. {item.message} "
-            f"For what to do: {self.command.line('explain', item.commit_id)}",
+            f"The commit {item.commit_id}{where} is unfinished. {item.message} {self._way_out(item, root)}",
         )
+
+    def _way_out(self, item: RecoveryItem, root: Path) -> str:
+        if item.code == "RecoveryRootMoved":
+            return f"If it was moved to {root}: {self.command.line('run', item.commit_id, root=root)}"
+        return f"For what to do: {self.command.line('explain', item.commit_id)}"

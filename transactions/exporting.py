@@ -126,7 +126,12 @@ def _copy_workspace(
         return False
     with places:
         if said is None or not is_root_of(
-            places, record.commit_id, said.root, was_moved=given is not None, is_written=False
+            places,
+            record.commit_id,
+            said.root,
+            was_moved=given is not None,
+            is_written=False,
+            may_be_copy=True,
         ):
             if given is not None:
                 raise RecoveryRefused(f"{place} is not the workspace of commit {record.commit_id}.", [place])

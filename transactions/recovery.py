@@ -25,7 +25,8 @@ other files are restored. Where our workshop was removed (`git clean -fdx`) the 
 A record belongs to the root it was made for, told by the random token in the marker under it, or by inode and birth (see
 `places`) where the marker was removed with our folders. Device and inode alone prove nothing: a clone at the place of a
 deleted workspace may have been given them. At another root, at none, and where there is no proof, nothing is touched.
-`root=` says where a workspace was moved to; it must carry the marker. A marker that is missing while the workshop is there
+`root=` says where a workspace was moved to; it must carry the marker, and be the same directory: in a copy no file is
+known to be ours, so nothing is put back there, and nothing is noted about it. A marker that is missing while the workshop is there
 was taken away by somebody who lets others commit here in spite of this record (`resolving.discard_marker`), so
 restoring would undo what they built upon: a person decides.
 
@@ -128,13 +129,14 @@ def recover(
 
 
 def blocks(item: RecoveryItem, root: Path) -> bool:
-    """Whether nothing may be committed under `root` while `item` is unfinished: their roots overlap."""
+    """Whether nothing may be done under `root` while `item` is unfinished: their roots overlap, or its marker is there."""
     if not item.is_blocking:
         return False
     here = Path(os.path.realpath(root))
-    if item.root is None:
-        return os.path.lexists(here.joinpath(".vs", "roslyn-bridge", "pending", item.commit_id))
-    return here.is_relative_to(item.root) or item.root.is_relative_to(here)
+    if item.root is not None and (here.is_relative_to(item.root) or item.root.is_relative_to(here)):
+        return True
+    # Where a workspace was moved or copied to, its marker came along.
+    return any(os.path.lexists(place.joinpath(*PENDING, item.commit_id)) for place in locked_roots(here))
 
 
 def foreign_markers(root: Path, state_directory: Path, *, system: System = SYSTEM) -> tuple[Marker, ...]:
@@ -286,42 +288,71 @@ _WRITING_STATES = frozenset({"Applying", "RecoveryIncomplete"})
 
 @contextmanager
 def record_root(
-    record: Record, root: Path | None, wait: float, system: System, *, is_written: bool
+    record: Record,
+    root: Path | None,
+    wait: float,
+    system: System,
+    *,
+    is_written: bool,
+    may_be_copy: bool = False,
 ) -> Iterator[RecordRoot]:
     """Opens and locks the workspace of a record, at `root` if it was moved. `is_written`: files in it may be changed.
+    `may_be_copy`: a directory that carries the marker will do (see `is_root_of`).
 
     Raises RootUnavailable, WorkspaceBusy, CommitLockFailed, OSError.
     """
     said = record.manifest or record.owner
     if said is None:
         raise RootUnavailable("It does not say which workspace it belongs to.")
-    path = Path(said.root.path) if root is None else Path(os.path.realpath(root))
+    path = Path(os.path.realpath(said.root.path if root is None else root))
     try:
         places = Places(system, path)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise RootUnavailable(f"Its workspace is no longer at {path}.") from error
     with places:
-        was_moved = root is not None
-        if not is_root_of(places, record.commit_id, said.root, was_moved=was_moved, is_written=is_written):
-            raise RootUnavailable(
-                f"What is at {path} is not the workspace that it was made in: that was moved, deleted or made anew."
-            )
+        if not is_root_of(
+            places,
+            record.commit_id,
+            said.root,
+            was_moved=root is not None,
+            is_written=is_written,
+            may_be_copy=may_be_copy,
+        ):
+            raise RootUnavailable(_other_root(places, record.commit_id))
         with commit_lock(path, wait=wait, system=system) as lock:
             yield RecordRoot(places, lock)
 
 
+def _other_root(places: Places, commit_id: str) -> str:
+    if places.inode(PENDING, commit_id) is not None:
+        return (
+            f"What is at {places.root} is a copy of the workspace that it was made in, or was moved from another disk. "
+            "There, files of the commit cannot be told from files that somebody changed, so nothing was touched. "
+            "Name the original, or copy everything out (export) and put the files back by hand."
+        )
+    return f"What is at {places.root} is not the workspace that it was made in: that was moved, deleted or made anew."
+
+
 def is_root_of(
-    places: Places, commit_id: str, identity: RootIdentity, *, was_moved: bool, is_written: bool
+    places: Places,
+    commit_id: str,
+    identity: RootIdentity,
+    *,
+    was_moved: bool,
+    is_written: bool,
+    may_be_copy: bool = False,
 ) -> bool:
     """Whether a directory is the workspace of a commit (see the module's head). Raises OSError.
 
-    `was_moved`: a person says that it is there now. Unless it is to be written to, the inode is enough: our folders are
-    named by the commit, and where they are not, nothing is found.
+    `was_moved`: a person says that it is there now. It must be the same directory still, because in a copy all files have
+    other inodes and none is known to be ours; `may_be_copy` is for who only reads it or removes what is named by the
+    commit. Unless it is to be written to, the inode is enough: our folders are named by the commit, and where they are
+    not, nothing is found.
     """
     status = places.system.fstat(places.descriptor(()))
     note = read_marker(places, commit_id)
     has_token = note is not None and note.root.token == identity.token
-    if was_moved and has_token:
+    if was_moved and has_token and may_be_copy:
         return True
     born = places.born((), ".")
     if status.st_ino != identity.inode or not is_same_birth(identity.born, born):

@@ -120,7 +120,7 @@ def _tidied(records: Records, record: Record, root: Path | None, wait: float, sy
     said = record.manifest or record.owner
     has_seen_all = records.has(record.commit_id, EXPORTED_WORKSPACE)
     try:
-        with record_root(record, root, wait, system, is_written=False) as opened:
+        with record_root(record, root, wait, system, is_written=False, may_be_copy=True) as opened:
             if not has_seen_all:
                 raise RecoveryRefused(
                     f"The record {record.commit_id} was exported without its workspace, so what is kept there was not "

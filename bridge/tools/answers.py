@@ -134,14 +134,22 @@ def advisories(workspace: Workspace, others: Neighbours | None) -> tuple[locatio
                 f"A change on disk may be told only when the next call meets it: {workspace.watcher.problem}.",
             )
         )
-    return tuple(
-        locations.Diagnostic(id=code, severity="Warning", message=message, location=PROJECT_HAS_NO_PLACE)
-        for code, message in told
-    )
+    return tuple(_warning(code, message) for code, message in told)
 
 
-def transaction_info(workspace: Workspace) -> transactions.TransactionInfo | None:
-    """Where the transaction stands; ``None`` without one."""
+def unfinished_commit(message: str) -> locations.Diagnostic:
+    """That an unfinished commit stands in the way of a workspace."""
+    return _warning("RecoveryPending", message)
+
+
+def _warning(code: str, message: str) -> locations.Diagnostic:
+    return locations.Diagnostic(id=code, severity="Warning", message=message, location=PROJECT_HAS_NO_PLACE)
+
+
+def transaction_info(
+    workspace: Workspace, *, is_obstructed: bool = False
+) -> transactions.TransactionInfo | None:
+    """Where the transaction stands; ``None`` without one.  ``is_obstructed``: an unfinished commit is in its way."""
     if workspace.transaction is None:
         return None
     info = workspace.transaction.info(conflicted=workspace.state is State.TRANSACTION_CONFLICTED)
@@ -150,10 +158,10 @@ def transaction_info(workspace: Workspace) -> transactions.TransactionInfo | Non
         revision_count=info.revision_count,
         max_revisions=info.max_revisions,
         remaining_revisions=info.remaining_revisions,
-        can_mutate=info.can_mutate,
-        can_undo=info.can_undo,
-        can_redo=info.can_redo,
-        can_commit=info.can_commit,
+        can_mutate=info.can_mutate and not is_obstructed,
+        can_undo=info.can_undo and not is_obstructed,
+        can_redo=info.can_redo and not is_obstructed,
+        can_commit=info.can_commit and not is_obstructed,
         can_rollback=info.can_rollback,
     )
 

@@ -69,6 +69,8 @@ async def workspace_status(
     brief = request.detail == "Minimal"
     change = workspace.external_change
     others = None if brief else await workbench.neighbours(workspace)
+    obstacle = await workbench.recoveries.obstacle(workspace.root)
+    told = () if obstacle is None else (answers.unfinished_commit(obstacle),)
     data = wire.WorkspaceStatusData(
         state=workspace.state.value,
         workspace=answers.identity(workspace),
@@ -77,10 +79,11 @@ async def workspace_status(
         load_diagnostics=(
             *answers.load_diagnostics(workspace.load),
             *answers.advisories(workspace, others),
+            *told,
         )
         if full
-        else None,
-        transaction=answers.transaction_info(workspace),
+        else told or None,
+        transaction=answers.transaction_info(workspace, is_obstructed=obstacle is not None),
         reload_required=workspace.state is State.OUT_OF_DATE,
         external_change=None
         if change is None

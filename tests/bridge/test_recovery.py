@@ -195,8 +195,11 @@ async def test_an_open_workspace_in_which_another_bridge_died_answers_nothing_un
                 assert "roslyn-bridge recover --state-directory" in refusal.message
             (item,) = await unfinished(agent)
             assert item.code == "RecoveryRecordElsewhere"
-            assert (await agent.status()).state == "Ready"
+            status = await agent.status()
+            assert status.state == "Ready"
+            assert [told.id for told in status.load_diagnostics or ()] == ["RecoveryPending"]
         assert await unfinished(agent) == ()
+        assert "RecoveryPending" not in [told.id for told in (await agent.status()).load_diagnostics or ()]
         await agent.start()
         await agent.stage_first("Core/Apple.cs")
         assert (await agent.commit()).committed

@@ -516,6 +516,53 @@ def test_a_copy_that_carries_the_marker_along_is_no_moved_workspace(place: Place
     assert picture(place.root) == before
 
 
+def test_a_copy_that_a_person_names_is_left_alone_and_the_workspace_itself_is_still_recovered(
+    place: Place, calls: list[str]
+) -> None:
+    place.die(halfway(calls))
+    copy, moved = place.root.parent / "copy", place.root.parent / "moved"
+    place.root.rename(moved)
+    shutil.copytree(moved, copy, symlinks=True)
+    before = picture(copy)
+    item = the(recover(place.state, root=copy))
+
+    assert item.code == "RecoveryRootMoved"
+    assert "copy" in item.message
+    assert picture(copy) == before
+    with pytest.raises(RecoveryRefused, match="copy"):
+        resolve(place.state, item.commit_id, [], "take-before", root=copy)
+    assert recover(place.state, root=moved) == ()
+    moved.rename(place.root)
+    assert place.is_before()
+
+
+def test_a_moved_or_copied_workspace_is_blocked_by_the_marker_that_came_along(
+    place: Place, calls: list[str]
+) -> None:
+    place.die(halfway(calls))
+    copy, moved, other = (place.root.parent / name for name in ("copy", "moved", "other"))
+    shutil.copytree(place.root, copy, symlinks=True)
+    place.root.rename(moved)
+    other.mkdir()
+    item = the(recover(place.state))
+
+    assert [blocks(item, root) for root in (place.root, moved, copy, other)] == [True, True, True, False]
+
+
+def test_a_workspace_that_a_link_at_its_old_place_leads_to_is_recovered(
+    place: Place, calls: list[str]
+) -> None:
+    place.die(halfway(calls))
+    real = place.root.parent / "real"
+    place.root.rename(real)
+    place.root.symlink_to(real)
+
+    assert recover(place.state) == ()
+    place.root.unlink()
+    real.rename(place.root)
+    assert place.is_before()
+
+
 # -- a person decides -------------------------------------------------------------------------------------------------------
 
 
