@@ -145,12 +145,14 @@ _IN_A_LOCAL_FUNCTION = frozenset({"CS1001", "CS1003", "CS1022", "CS1513", "CS151
 """A member with an access modifier among the statements of a method."""
 
 _HALF_OF_A_CONDITION = frozenset({"CS1002", "CS1028"})
-"""A member moved together with one half of the #if that stands around its signature."""
+"""A member or type moved together with one half of the #if that stands around it."""
 
 KNOWN_DEFECTS: Mapping[tuple[str, str], frozenset[str]] = {
     ("roslyn", "Move static members to another type..."): frozenset({"CS1004"}),
     ("csharp-ls", "Move static members to another type..."): _HALF_OF_A_CONDITION,
     ("csharp-ls", "Extract base class..."): _HALF_OF_A_CONDITION,
+    ("csharp-ls", "Move type to …"): _HALF_OF_A_CONDITION,
+    ("roslyn", "Move type to …"): _HALF_OF_A_CONDITION,
     **{
         (server, f"Introduce parameter for {what}{sign}into extracted method to invoke at call sites"): (
             _IN_A_LOCAL_FUNCTION
