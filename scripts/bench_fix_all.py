@@ -347,7 +347,9 @@ def judged(result: Result, judge: Result, folder: Path, *, build: bool) -> bool:
         problems.append(f"{len(odd)} files are changed by one alone, such as {odd[0]}")
     if result.cold >= judge.cold or result.warm >= judge.warm:
         problems.append(f"slower than {judge.name}")
-    if build and not dotnet(folder, "build", str(solution_in(folder)), "--no-restore", "-v", "q"):
+    if build and not dotnet(
+        folder, "build", str(solution_in(folder)), "--no-restore", "-v", "q", "-p:UseSharedCompilation=false"
+    ):
         problems.append("does not build")
     same = sum(judge.changed.get(path) == data for path, data in result.changed.items())
     built = ", builds" if build else ""
