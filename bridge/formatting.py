@@ -80,7 +80,6 @@ async def format_document(
     The document must be editable (``staging.require_editable``).  Raises ``NotSupported`` where the server cannot
     format, ``DocumentInSeveralProjects`` or ``DocumentNotSeen`` where it has no single document for the file.
     """
-    workspace.require_transaction().ensure_capacity()
     project = project_meant(workspace, document)
 
     async def question(session: Session) -> edits.WorkspaceEdit | None:
@@ -128,7 +127,6 @@ async def format_project(
     ``projects`` are one project, once for each framework: a document is formatted as the first one that has it.
     Needs the writer's lease and a transaction.  Raises ``NotSupported`` and the server's own failures.
     """
-    workspace.require_transaction().ensure_capacity()
     documents = _documents_of(workspace, projects)
     left = dict.fromkeys(await to_thread.run_sync(_generated, workspace, documents), GENERATED)
     asked_for = [document for document in documents if document.path not in left]

@@ -27,6 +27,7 @@ from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
 from bridge.progress import ProgressSink, Stage
 from bridge.recoveries import Recoveries
+from bridge.snapshots import SnapshotId
 from bridge.state_directory import StateDirectory
 from bridge.states import State
 from bridge.watching import Hint, Watcher
@@ -38,6 +39,7 @@ from schemas.selectors import WorkspaceSelector
 from transactions.commit import CommitResult
 from transactions.errors import CommitConflict, CommitFailed, TransactionError, WorkspaceBusy
 from transactions.overlay import FileChange
+from transactions.transaction import Transaction
 
 logger = logging.getLogger(__name__)
 
@@ -307,6 +309,18 @@ class Workbench:
             self._require_owner(workspace)
             await workspace.settle()
             yield
+
+    @asynccontextmanager
+    async def staging(self, workspace: Workspace, expected: SnapshotId) -> AsyncIterator[Transaction]:
+        """``mutating`` for a call that stages one revision on the state ``expected``: all its checks, in their order.
+
+        Raises besides ``NoActiveTransaction``, ``RevisionCapacityReached`` and ``SnapshotMismatch``.
+        """
+        async with self.mutating(workspace):
+            transaction = workspace.require_transaction()
+            transaction.ensure_capacity()
+            workspace.require_snapshot(expected)
+            yield transaction
 
     # --- transactions -------------------------------------------------------------------------------------
 

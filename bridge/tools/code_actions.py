@@ -151,10 +151,8 @@ async def stage_code_action(
 ) -> Outcome:
     """Stage one listed action, or one prepared fix-all, as a revision of the transaction."""
     workspace = workbench.select(request.workspace)
-    async with workbench.mutating(workspace):
-        transaction = workspace.require_transaction()
-        transaction.ensure_capacity()
-        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+    expected = answers.snapshot_expected(request.expected_snapshot)
+    async with workbench.staging(workspace, expected) as transaction:
         reference = code_actions.reference_behind(workspace, request.action_id)
         line_endings = workbench.options.line_endings
         if isinstance(reference, PreparedFixAll):

@@ -27,10 +27,8 @@ async def format_document(
 ) -> Outcome:
     """Stage the formatting of one document, or of a part of it."""
     workspace = workbench.select(request.workspace)
-    async with workbench.mutating(workspace):
-        transaction = workspace.require_transaction()
-        transaction.ensure_capacity()
-        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+    expected = answers.snapshot_expected(request.expected_snapshot)
+    async with workbench.staging(workspace, expected) as transaction:
         document = resolve_document(workspace, request.document)
         await require_editable(workspace, document.path)
         text = workspace.text(document.path)
@@ -49,10 +47,8 @@ async def format_project(
 ) -> Outcome:
     """Stage the formatting of all documents of one project as one revision."""
     workspace = workbench.select(request.workspace)
-    async with workbench.mutating(workspace):
-        transaction = workspace.require_transaction()
-        transaction.ensure_capacity()
-        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+    expected = answers.snapshot_expected(request.expected_snapshot)
+    async with workbench.staging(workspace, expected) as transaction:
         projects = _one_project(workspace, request.project)
         async with relayed(context.report_progress) as tell:
             done = await formatting.format_project(

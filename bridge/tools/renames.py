@@ -34,10 +34,8 @@ async def rename_symbol(
 ) -> Outcome:
     """Stage the rename of one symbol, once it is proved to keep the meaning of the code."""
     workspace = workbench.select(request.workspace)
-    async with workbench.mutating(workspace):
-        transaction = workspace.require_transaction()
-        transaction.ensure_capacity()
-        workspace.require_snapshot(answers.snapshot_expected(request.expected_snapshot))
+    expected = answers.snapshot_expected(request.expected_snapshot)
+    async with workbench.staging(workspace, expected) as transaction:
         try:
             name = read_name(request.new_name)
         except NotAnIdentifier as error:
