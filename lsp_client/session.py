@@ -10,6 +10,7 @@ A session begins at `start` and ends with its process.  It is never revived; the
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -34,7 +35,13 @@ from lsp_client.dialects.base import (
 from lsp_client.disk import has_byte_order_mark, read_text, some_source_file
 from lsp_client.documents import Notification
 from lsp_client.edit_intake import EditIntake
-from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError, ServerGone
+from lsp_client.errors import (
+    LanguageServerError,
+    ProtocolViolation,
+    RequestTimedOut,
+    ResponseError,
+    ServerGone,
+)
 from lsp_client.failures import (
     CommandRefused,
     DocumentNotSeen,
@@ -94,6 +101,8 @@ _NO_RUNTIME: Final = re.compile(
 
 _Result = TypeVar("_Result")
 
+logger = logging.getLogger(__name__)
+
 
 class _Resolved(msgspec.Struct, frozen=True):
     edit: WorkspaceEdit | None = None
@@ -140,9 +149,9 @@ class Session:
         self.tree_refused = tree if isinstance(tree, str) else None
         """Why the server has no tree of its own to look at, where it was to have one."""
         own_tree = tree if isinstance(tree, StagedTree) else None
-        self.limits: tuple[str, ...] = limits_of(dialect, in_tree=own_tree is not None)
-        if self.tree_refused is not None:
-            self.limits += (f"staged files are shown as texts only: {self.tree_refused}",)
+        self.has_tree = own_tree is not None
+        """Whether the server looks at a tree of its own in place of the disk."""
+        self.limits: tuple[str, ...] = limits_of(dialect, in_tree=self.has_tree)
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail
         self._read_text = text_reader
@@ -159,21 +168,32 @@ class Session:
         self._lock = anyio.Lock()
         self._loads_seen = 0
         self._probe: Path | None = None
+        self._loads = anyio.Event()
         self._framework: str | None = None
         """The one target framework that the server chose for all projects, if it says so."""
 
     # --- start ------------------------------------------------------------------------------------------
 
-    async def start(self, environment: Mapping[str, str] | None = None) -> LoadReport:
+    async def start(
+        self,
+        environment: Mapping[str, str] | None = None,
+        *,
+        target: Callable[[], Awaitable[LoadTarget]] | None = None,
+    ) -> LoadReport:
         """Initialise and load; returns when questions will be answered truly.
 
         ``environment`` is that of the process: a target framework asked for in it must be the one that was loaded.
+        ``target`` is waited for before the load, where the projects are not known earlier; it has path and root of the
+        one that the session was made with.
         Raises LanguageServerFailed, DotnetSdkNotFound, WorkspaceLoadFailed, WorkspaceLoadTimedOut or
         MsBuildPropertiesRejected.
         """
-        self._probe = await anyio.to_thread.run_sync(some_source_file, self.target)
         try:
             await self._initialise()
+            if target is not None:
+                self.target = await self._while_alive(target)
+            self._probe = await anyio.to_thread.run_sync(some_source_file, self.target)
+            self._loads.set()
             with anyio.fail_after(self.load_timeout):
                 await self._while_alive(lambda: self.dialect.load(self))
         except ServerGone as gone:
@@ -185,6 +205,17 @@ class Session:
         self._framework = self.dialect.used_target_framework(self._stderr_tail())
         self._check_target_framework(environment or {})
         return self.load_report
+
+    async def warm_up(self) -> None:
+        """Make the first questions quick: the server compiles what it loads before somebody asks about it.
+
+        Waits for the load to begin, goes on beside it and after it, and may be cancelled at any time.
+        """
+        await self._loads.wait()
+        try:
+            await self.dialect.warm_up(self)
+        except LanguageServerError as error:
+            logger.info("the server was not warmed up to the end: %s", error)
 
     async def _initialise(self) -> None:
         bound = min(self.load_timeout, INITIALIZE_TIMEOUT)

@@ -94,6 +94,10 @@ class ServerIdentity:
     limits: tuple[str, ...]
     pid: int | None
     """Of the running process; ``None`` when there is none that can be asked."""
+    has_tree: bool | None = None
+    """Whether it looks at a tree of its own; ``None`` until the first server was ready."""
+    tree_refused: str | None = None
+    """Why it does not, where it was to."""
 
 
 class _Reload:
@@ -118,10 +122,12 @@ class Supervisor:
         text_reader: Callable[[Path], str | None] = read_text,
         on_progress: Callable[[float | None, str], None] | None = None,
         tree_directory: Path | None = None,
+        loads_when_told: bool = False,
     ) -> None:
         """``environment`` is the whole environment of the process; ``text_reader`` gives the decoded text of a file
         on disk without its byte order mark, ``None`` when it has none.  With ``tree_directory``, a private directory,
-        the server gets a tree of its own to look at, where the system allows that."""
+        the server gets a tree of its own to look at, where the system allows that.  With ``loads_when_told`` the
+        process starts at once, and loads what the first ``retarget`` names: of ``target`` the projects may be missing."""
         self.launch = launch
         self.state: State = "starting"
         self.generation = 0
@@ -129,6 +135,9 @@ class Supervisor:
         self.on_progress = on_progress
         """Called with percent (0 to 100, or None) and a text while a load goes on; may be set before each load."""
         self._target = target
+        self._target_known = anyio.Event()
+        if not loads_when_told:
+            self._target_known.set()
         self._environment = dict(environment)
         self._waits = waits
         self._log_directory = log_directory or _default_log_directory()
@@ -225,6 +234,7 @@ class Supervisor:
         """What the next process is to load, whatever it is started for; the running one keeps what it has loaded."""
         self._target = target
         self._environment = dict(environment)
+        self._target_known.set()
 
     async def doubt(self) -> bool:
         """Somebody's question was not answered in time: is the server alive?  If not, it is replaced.
@@ -427,8 +437,9 @@ class Supervisor:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(end_after, self._wanted_otherwise)
+            tasks.start_soon(session.warm_up)
             try:
-                await session.start(environment)
+                await session.start(environment, target=self._known_target)
                 on_ready(session)
             except LanguageServerError as error:
                 failure = error
@@ -438,6 +449,10 @@ class Supervisor:
                 tasks.start_soon(end_after, session.broken.wait)
         if failure is not None:
             raise failure
+
+    async def _known_target(self) -> LoadTarget:
+        await self._target_known.wait()
+        return self._target
 
     async def _wanted_otherwise(self) -> None:
         """Wait until the running process is not wanted any more."""
@@ -450,7 +465,12 @@ class Supervisor:
     def _become_ready(self, session: Session) -> None:
         self._session = session
         self._identity = ServerIdentity(
-            session.server_name, session.server_version, session.limits, session.pid
+            session.server_name,
+            session.server_version,
+            session.limits,
+            session.pid,
+            session.has_tree,
+            session.tree_refused,
         )
         self._failure = None
         self._turn("ready")

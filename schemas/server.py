@@ -10,6 +10,7 @@ from pydantic import Field
 from schemas.locations import Diagnostic
 from schemas.selectors import DetailLevel
 from schemas.wire import Data, Flag, Given, Integer, Omittable, OrNull, Request, Text, Uuid
+from schemas.workspaces import ServerView
 
 OutputSchemaMode: TypeAlias = Literal["Omit", "Full"]
 RecoveryState: TypeAlias = Literal[
@@ -103,6 +104,8 @@ class LanguageServerStatus(Data):
     dialect: Text
     state: Text
     pid: OrNull[Integer] = None
+    view: OrNull[ServerView] = Field(None, description="As workspace-status tells it.")
+    view_refused: OrNull[Text] = None
     limits: tuple[Text, ...] = Field((), description="What it cannot do, such as: syntax only.")
 
 

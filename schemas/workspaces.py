@@ -26,6 +26,9 @@ class WorkspaceIdentity(Data):
     workspace_root: Text = Field(description="Absolute directory that bounds what may be written.")
 
 
+ServerView: TypeAlias = Literal["text", "overlay"]
+
+
 class LanguageServer(Data):
     """The language server behind a workspace."""
 
@@ -33,6 +36,10 @@ class LanguageServer(Data):
     version: OrNull[Text] = Field(None, description="Of the running server, else of the last one.")
     dialect: Text
     state: OrNull[Text] = Field(None, description="Such as ready, restarting or failed.")
+    view: OrNull[ServerView] = Field(
+        None, description="How it sees staged files: as open documents alone, or in its folder too (overlay)."
+    )
+    view_refused: OrNull[Text] = Field(None, description="Why it has no overlay, where one was asked for.")
     limits: tuple[Text, ...] = Field((), description="What it cannot do, such as: syntax only.")
 
 

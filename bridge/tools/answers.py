@@ -68,8 +68,18 @@ def language_server(workspace: Workspace) -> workspaces.LanguageServer:
         version=server.version,
         dialect=workspace.request.launch.dialect.name,
         state=supervisor.observed_state,
+        view=server_view(workspace),
+        view_refused=server.tree_refused,
         limits=server.limits,
     )
+
+
+def server_view(workspace: Workspace) -> workspaces.ServerView | None:
+    """How the server sees staged files, or saw them last; ``None`` until it has been ready once."""
+    has_tree = workspace.supervisor.identity.has_tree
+    if has_tree is None:
+        return None
+    return "overlay" if has_tree else "text"
 
 
 def load_diagnostics(load: Load) -> tuple[locations.Diagnostic, ...]:

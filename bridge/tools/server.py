@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bridge.tools import answers
 from bridge.tools.answers import Outcome, counted
 from bridge.tools.call import CallContext
 from bridge.version import bridge_version
@@ -108,5 +109,7 @@ def _language_server(workspace: Workspace) -> wire.LanguageServerStatus:
         dialect=workspace.request.launch.dialect.name,
         state=supervisor.observed_state,
         pid=server.pid,
+        view=answers.server_view(workspace),
+        view_refused=server.tree_refused,
         limits=server.limits,
     )

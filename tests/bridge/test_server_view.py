@@ -12,6 +12,7 @@ from lsp_client import showing
 from lsp_client.dialects import roslyn
 from lsp_client.staged_tree import StagedTree, TreeLost
 from schemas.server import ServerStatusData
+from schemas.workspaces import WorkspaceStatusData
 from tests.bridge.agent import Agent, opened, real_bridge, write_solution
 from tests.bridge.played_compiler import compiled
 from tests.bridge.promises import keeps
@@ -211,7 +212,10 @@ async def test_where_the_overlay_cannot_be_had_the_reason_is_said_and_everything
         agent = made.agent
         status = await agent.ask(ServerStatusData, "server-status")
         (server,) = status.language_servers or ()
-        assert any("the state directory lies inside the workspace" in limit for limit in server.limits or ())
+        assert (server.view, server.view_refused) == (
+            "text",
+            "the state directory lies inside the workspace",
+        )
         told = [d for d in made.workspace.load.diagnostics if d.id == "WorkspaceServerViewText"]
         assert [d.severity for d in told] == ["Warning"]
         assert "the state directory lies inside the workspace" in told[0].message
@@ -224,6 +228,7 @@ async def test_where_the_overlay_cannot_be_had_the_reason_is_said_and_everything
 
 async def test_by_default_no_server_has_a_view_of_its_own(tmp_path: Path) -> None:
     async with opened(tmp_path) as made:
+        assert await views_told(made.agent) == [("text", None)] * 2
         assert not (tmp_path / "state/roslyn-bridge/views").exists()
         assert made.server.inside(made.root).joinpath("Shop.slnx").exists()
 
@@ -236,6 +241,7 @@ async def test_the_embedded_server_works_in_a_view_from_end_to_end(tmp_path: Pat
     (root / APPLE).write_text(two)
     async with real_bridge(tmp_path, server_view="overlay") as agent:
         await agent.open(solution)
+        assert await views_told(agent) == [("overlay", None)] * 2
         await move_fig(agent)
         assert not (root / "Core/Fig.cs").exists()
         (action, *_) = await agent.actions("Core/Fig.cs")
@@ -251,3 +257,12 @@ async def move_fig(agent: Agent) -> None:
     place = {"start": len("namespace Shop;\n\npublic class Apple\n{\n}\n\npublic class "), "length": 0}
     found = await agent.actions(APPLE, range=place)
     assert (await agent.stage(next(a for a in found if a.title.startswith("Move type")))).staged
+
+
+async def views_told(agent: Agent) -> list[tuple[str | None, str | None]]:
+    """The view of the one server, and why it is not another one, as the two status tools tell them."""
+    status = await agent.ask(ServerStatusData, "server-status")
+    (one,) = status.language_servers or ()
+    other = (await agent.ask(WorkspaceStatusData, "workspace-status")).server
+    assert other is not None
+    return [(one.view, one.view_refused), (other.view, other.view_refused)]

@@ -13,6 +13,8 @@ from typing import cast
 
 from mcp import Client, StdioServerParameters
 
+from bridge.options import environment_name
+
 Json = dict[str, object]
 
 CALL_TIMEOUT = 240.0
@@ -26,6 +28,8 @@ class Agent:
     """Tools by name over one connection; echoes the newest snapshot by itself."""
 
     client: Client
+    view: str = "text"
+    """How the servers of this bridge are to see staged files; every workspace that is opened is held to it."""
     snapshot: Json = field(default_factory=dict)
     progress: list[tuple[float, str | None]] = field(default_factory=list)
 
@@ -42,6 +46,9 @@ class Agent:
         assert result.is_error == (not envelope["ok"])
         if envelope.get("snapshot"):
             self.snapshot = cast("Json", envelope["snapshot"])
+        if tool == "workspace-open" and envelope["ok"]:
+            server = cast("Json", cast("Json", envelope["data"])["server"])
+            assert server["view"] == self.view, server
         return envelope
 
     async def do(self, tool: str, **arguments: object) -> Json:
@@ -99,12 +106,19 @@ class Agent:
 
 @asynccontextmanager
 async def bridge_process(environment: Mapping[str, str], options: Sequence[str]) -> AsyncIterator[Agent]:
-    """A bridge as a child over stdio, and an agent at its other end."""
+    """A bridge as a child over stdio, and an agent at its other end.
+
+    All options have environment twins: with ``ROSLYN_BRIDGE_SERVER_VIEW=overlay`` the tests run in that view, and an agent
+    fails where a server fell back to the other one.
+    """
     command = StdioServerParameters(
         command=sys.executable, args=["-m", "bridge", "mcp", *options], env=dict(environment)
     )
+    view = environment.get(environment_name("server_view"), "text")
+    if "--server-view" in options:
+        view = options[options.index("--server-view") + 1]
     async with Client(command, mode="legacy") as client:
-        yield Agent(client)
+        yield Agent(client, view)
 
 
 def offset_of(path: Path, needle: str, encoding: str = "utf-8-sig") -> int:
