@@ -131,7 +131,7 @@ async def spot_of_comment_id(workspace: Workspace, text: str, project: ProjectSe
         paths = tuple(
             path
             for path in paths
-            if any(d.project_id in ids for d in workspace.structure.documents_at(texts.document(path)))
+            if any(found.id in ids for found in workspace.structure.compiling(texts.document(path)))
         )
 
     async def question(session: Session) -> Spot:

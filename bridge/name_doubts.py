@@ -6,9 +6,11 @@ All of it reads files; for a worker thread.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from bridge.bound_by_name import (
     inferred_name,
@@ -22,9 +24,12 @@ from bridge.code_text import Code
 from bridge.spots import Spot, Texts
 from bridge.symbols import Symbol
 from bridge.untold_uses import NAMES, untold_use
-from bridge.validation_gate import projects_concerned
+from bridge.validation_gate import created_in, projects_concerned
 from bridge.workspace import Workspace
 from lsp_client.navigation import Declared
+
+_DERIVED: Final = re.compile(r"\b(?:class|struct|interface|record)\s+@?\w[^{;]*:")
+"""A type with a base list, or with a constraint, which does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,23 @@ def by_syntax(workspace: Workspace, texts: Texts, renaming: Renaming) -> str | N
     return untold_use(renaming.names, (_code(workspace, texts, path) for path in paths))
 
 
+def in_unsearched(workspace: Workspace, texts: Texts, renaming: Renaming) -> str | None:
+    """Why a staged new file may use the symbol without writing its name, where the server finds no uses in that file."""
+    symbol = renaming.symbol
+    if not symbol.is_member and not _can_be_used_by_syntax(workspace, texts, symbol):
+        return None
+    for path in sorted(workspace.unsearched.keys() & _concerned(workspace, renaming)):
+        code = _code(workspace, texts, path)
+        if not NAMES.isdisjoint(renaming.names):
+            how = f"syntax in {code.label} may use {min(NAMES.intersection(renaming.names))!r}"
+        elif _DERIVED.search(code.code):
+            how = f"a type in {code.label} has a base, and may override or implement a member by it"
+        else:
+            continue
+        return f"{how[0].upper()}{how[1:]} unseen, and {workspace.unsearched[path]}"
+    return None
+
+
 def has_modifier(modifier: str, texts: Texts, spot: Spot, declared: Declared | None) -> bool:
     """Whether a word stands before a declared name in its declaration; not for what no outline has."""
     if declared is None:
@@ -78,7 +100,8 @@ def _concerned(workspace: Workspace, renaming: Renaming) -> frozenset[Path]:
     names = [name for path in renaming.changed for name in links.names(path)]
     projects = projects_concerned(workspace.structure, names)
     documents = {links.physical(document.path) for project in projects for document in project.documents}
-    return frozenset(documents.union(renaming.changed))
+    created = created_in(workspace.structure, workspace.overlay, projects)
+    return frozenset(documents.union(renaming.changed, created))
 
 
 def _code(workspace: Workspace, texts: Texts, path: Path) -> Code:
@@ -109,11 +132,9 @@ def _program_start(workspace: Workspace, texts: Texts, renaming: Renaming) -> It
         return
     if not has_modifier("static", texts, symbol.word, symbol.declared):
         return
-    structure = workspace.structure
-    for document in structure.documents_at(texts.document(symbol.word.path)):
-        project = structure.project(document.project_id)
-        kind = "" if project is None else project.properties.get("OutputType", "")
-        if project is not None and kind.casefold() != "library":
+    for project in workspace.structure.compiling(texts.document(symbol.word.path)):
+        kind = project.properties.get("OutputType", "")
+        if kind.casefold() != "library":
             yield (
                 f"{texts.place(symbol.word)} would be a static method 'Main', which a program starts with, and "
                 f"{project.name} {'is' if kind else 'may be'} a program"

@@ -273,10 +273,10 @@ def _closed_texts(session: Session, paths: Sequence[Path]) -> Mapping[Path, str]
 async def _in_all_projects(
     session: Session, structure: Structure, path: Path, pull_one: PullOne
 ) -> tuple[Diagnostic, ...]:
-    projects = [structure.project(document.project_id) for document in structure.documents_at(path)]
+    projects = structure.compiling(path)
     if len(projects) < 2:
         return await pull_one(session, path)
-    choices = [ProjectChoice(project.name, project.target_framework) for project in projects if project]
+    choices = [ProjectChoice(project.name, project.target_framework) for project in projects]
     return tuple([d for choice in choices for d in await pull_one(session, path, project=choice)])
 
 

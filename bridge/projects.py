@@ -158,6 +158,14 @@ class Structure:
         around = [project for project in self.projects if path.is_relative_to(project.directory)]
         return max(around, key=lambda project: len(project.directory.parts), default=None)
 
+    def compiling(self, path: Path) -> tuple[Project, ...]:
+        """The projects that compile a file, or would as a new one: several for a linked file or several frameworks."""
+        documents = self.documents_at(path)
+        if documents:
+            return tuple(self._projects[document.project_id] for document in documents)
+        owner = self.owner_of(path)
+        return () if owner is None else tuple(p for p in self.projects if p.path == owner.path)
+
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
         """The solution, its filter, and every project's inputs, each once."""

@@ -6,6 +6,10 @@ the server look at the planned tree: is each use still a use of what it was (``b
 that did (``validation_gate``)?  Only then it is staged, as one revision.  What cannot be told is refused as
 ``RenameUnverified``; a conflict is ``RenameConflict``, and may be let through by ``allow_conflicts``.
 
+A staged file that is not on disk takes part where the server finds uses in it: each of its words that bears one of the
+names must be a use of something that the server tells of, before and after.  Where it finds none there, which is so
+wherever the server has only the disk to go by, a rename that such a file may be concerned by is refused.
+
 Of a symbol that is declared partly in generated code, the generated files are proved with the new name and not staged:
 the next build writes them anew.
 
@@ -16,7 +20,7 @@ refused where it is not the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +34,7 @@ from bridge.errors import BridgeError
 from bridge.identifiers import ATTRIBUTE_SUFFIX, CONTEXTUAL_KEYWORDS, Name, without_attribute_suffix
 from bridge.membership import named
 from bridge.mentions import Mention, in_code_files, in_other_files
-from bridge.name_doubts import Renaming, by_name, by_syntax, has_modifier
+from bridge.name_doubts import Renaming, by_name, by_syntax, has_modifier, in_unsearched
 from bridge.observations import can_look
 from bridge.progress import ProgressSink, to_nobody
 from bridge.questions import ask
@@ -153,9 +157,8 @@ async def _plan(
     """What the server would do, asked on the current texts; ``None`` when the symbol has that name already."""
     texts = Texts(workspace, before)
 
-    _require_on_disk(workspace, before, (spot.path,))
-
     async def question(session: Session) -> _Plan | None:
+        _require_searched(workspace, session, texts, _spellings_at(texts, spot))
         outlines = Outlines(session, texts)
         symbol = await symbol_at(session, texts, outlines, spot)
         new_name = _final_name(symbol, name)
@@ -164,7 +167,7 @@ async def _plan(
         _require_renamable(workspace, symbol, new_name)
         spellings = {symbol.name, new_name, *_short_forms(symbol.name, new_name)}
         files = await to_thread.run_sync(documents_with, workspace, before, spellings)
-        _require_on_disk(workspace, before, files)
+        _require_searched(workspace, session, texts, spellings)
         uses = await uses_of(session, texts, symbol.word)
         if not uses:
             raise _unverified(
@@ -196,6 +199,12 @@ def _short_forms(*names: str) -> Iterator[str]:
     yield from (short for short in map(without_attribute_suffix, names) if short is not None)
 
 
+def _spellings_at(texts: Texts, spot: Spot) -> Set[str]:
+    """How the symbol of a word may be spelled, before anything is known of it."""
+    word = texts.word_of(spot)
+    return set() if word is None else {word.value, *_short_forms(word.value), word.value + ATTRIBUTE_SUFFIX}
+
+
 def _require_renamable(workspace: Workspace, symbol: Symbol, new_name: str) -> None:
     if symbol.is_method and symbol.name == "Main":
         raise _cannot("Main is where a program starts, and is found by its name.")
@@ -210,15 +219,30 @@ def _require_renamable(workspace: Workspace, symbol: Symbol, new_name: str) -> N
         )
 
 
-def _require_on_disk(workspace: Workspace, tree: Overlay, files: Sequence[Path]) -> None:
-    """Servers do not tell of uses in files that are not on disk, so that nothing could be proved of them."""
-    created = {change.path for change in tree.changes() if change.kind == "Added"}
-    concerned = sorted(created.intersection(files))
+def _require_searched(workspace: Workspace, session: Session, texts: Texts, names: Collection[str]) -> None:
+    """Refuses where a staged new file, in which the server finds no uses, has a word of these names.
+
+    Nothing could be proved of it, and what the server says of a symbol that is declared there is not true.  Raises
+    ``RenameUnverified``.
+    """
+    unsearched = workspace.unsearched
+    concerned = sorted(
+        path for path in unsearched if any(word.value in names for word in texts.scan(path).words)
+    )
     if concerned:
+        reasons = "; ".join(sorted({unsearched[path].rstrip(".") for path in concerned}))
         raise _unverified(
-            f"Uses in staged new files are not told by the server before a commit ({named(workspace, concerned)}). "
-            "Commit first, then rename."
+            f"{session.server_name} finds no uses in staged new files ({named(workspace, concerned)}): {reasons}. "
+            f"{_way_out(session)}"
         )
+
+
+def _way_out(session: Session) -> str:
+    if session.is_in_tree:
+        return "Commit first, then rename."
+    if session.tree_refused is not None:
+        return f"Commit first, then rename. (A view of its own cannot be had: {session.tree_refused}.)"
+    return "Commit first, then rename; or start the bridge with --server-view overlay, which needs no commit for it."
 
 
 async def _require_root_in_source(
@@ -325,7 +349,7 @@ async def _proved_and_staged(
         _refuse(plan, conflicts, wishes)
     conflicts += await _errors(workspace, before, plan, outcome, wishes, tell=tell)
     _refuse(plan, conflicts, wishes)
-    untold = await to_thread.run_sync(by_syntax, workspace, texts, renaming)
+    untold = await to_thread.run_sync(_untold, workspace, texts, renaming)
     if untold is not None and not wishes.allow_conflicts:
         raise _unverified(f"{untold}, and servers do not tell of such uses.")
     conflicts += () if untold is None else (untold,)
@@ -339,6 +363,11 @@ async def _proved_and_staged(
     return Renamed(
         staged, mentions, outcome.dropped_edits, conflicts, (*notes, *_notes(plan, outcome, wishes))
     )
+
+
+def _untold(workspace: Workspace, texts: Texts, renaming: Renaming) -> str | None:
+    """Why there may be uses that the server has not told of."""
+    return by_syntax(workspace, texts, renaming) or in_unsearched(workspace, texts, renaming)
 
 
 def _refuse(plan: _Plan, conflicts: Sequence[str], wishes: Wishes) -> None:
@@ -499,14 +528,19 @@ async def _bindings(
         if word.value in plan.names.new or (word.is_conditional and word.value == plan.symbol.name)
     ]
     words += _changed_words(texts, outcome)
+    in_new_files = _words_in_new_files(workspace, texts, plan)
 
     async def asked_before(session: Session) -> tuple[Bound, ...]:
-        return await symbols_at(session, texts, words, known)
+        _require_searched(workspace, session, texts, plan.names.old | plan.names.new)
+        found = await symbols_at(session, texts, (*words, *in_new_files), known)
+        _require_answered(texts, found, in_new_files)
+        return found
 
     symbols: tuple[Bound, ...] = ()
 
     async def asked_after(session: Session) -> tuple[str, ...]:
         _require_shown(workspace, session, outcome)
+        _require_searched(workspace, session, texts, plan.names.old | plan.names.new)
         return await changed_bindings(session, texts, after, symbols, outcome.ways)
 
     try:
@@ -518,6 +552,31 @@ async def _bindings(
     except Unproved as error:
         raise _unverified(str(error)) from error
     return frozenset(use for bound in symbols for use in bound.uses), told
+
+
+def _words_in_new_files(workspace: Workspace, texts: Texts, plan: _Plan) -> list[Spot]:
+    """The words of code in staged new files that bear one of the names, and must be uses of something."""
+    created = {change.path for change in workspace.overlay.changes() if change.kind == "Added"}
+    return [
+        Spot(path, word.end)
+        for path in plan.files
+        if path in created
+        for word in texts.scan(path).words
+        if word.value in plan.names.old | plan.names.new
+        and not word.is_conditional
+        and word.value not in CONTEXTUAL_KEYWORDS
+    ]
+
+
+def _require_answered(texts: Texts, symbols: Sequence[Bound], words: Sequence[Spot]) -> None:
+    """Raises Unproved where the server tells nothing of a word, as if it did not compile the file."""
+    covered = {use for bound in symbols for use in bound.uses}
+    silent = sorted(set(words) - covered)
+    if silent:
+        raise Unproved(
+            f"The server tells nothing of the name at {texts.place(silent[0])}, in a staged new file. Commit first, or "
+            "mend the code there."
+        )
 
 
 def _require_shown(workspace: Workspace, session: Session, outcome: _Outcome) -> None:

@@ -104,20 +104,19 @@ async def _require_inside(workspace: Workspace, changes: Sequence[FileChange], a
 
 def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Project, ...]:
     """The projects that compile one of the files, or would, and those that reference them, however indirectly."""
-    owners = {
-        project.path
-        for path in paths
-        for project in (
-            *(structure.project(document.project_id) for document in structure.documents_at(path)),
-            structure.owner_of(path),
-        )
-        if project is not None
-    }
+    owners = {project.path for path in paths for project in structure.compiling(path)}
     return tuple(
         project
         for project in structure.projects
         if project.path in owners or not owners.isdisjoint(transitive_references(structure, project.path))
     )
+
+
+def created_in(structure: Structure, tree: Overlay, projects: Iterable[Project]) -> frozenset[Path]:
+    """The created files of a tree that some projects would compile."""
+    known = {project.id for project in projects}
+    created = (change.path for change in tree.changes() if change.kind == "Added")
+    return frozenset(path for path in created if any(p.id in known for p in structure.compiling(path)))
 
 
 def _differing(workspace: Workspace, before: Overlay, after: Overlay) -> tuple[FileChange, ...]:
@@ -147,6 +146,7 @@ async def _new_errors(
     documents = {d.path for project in projects for d in project.documents}
     documents = {path for path in documents if not after.is_deleted(physical(path))}
     documents |= {path for path in changed if after.exists(physical(path))}
+    documents |= {p for p in created_in(workspace.structure, after, projects) if not is_unaffected(p)}
     seen = await look_at(workspace, after, sorted(documents), Stage(tell, 0, 80))
     needed = {path: reason for path, reason in seen.missing.items() if not is_unaffected(path)}
     broken = _whole(workspace, replace(seen, missing=needed))

@@ -395,6 +395,13 @@ class Workspace:
         session = self.supervisor.ready_session
         return {} if session is None else session.outsiders
 
+    @property
+    def unsearched(self) -> Mapping[Path, str]:
+        """Created files in which the server, as it was asked last, finds no uses of a symbol, and why not."""
+        session = self.supervisor.ready_session
+        found = {} if session is None else session.unsearched
+        return {self.load.links.physical(path): reason for path, reason in found.items()}
+
     def doubt_server(self) -> None:
         """A question was not answered in time.  The next one first finds out whether the server is deaf for good."""
         self._server_doubted = True

@@ -149,6 +149,8 @@ class Session:
         self.tree_refused = tree if isinstance(tree, str) else None
         """Why the server has no tree of its own to look at, where it was to have one."""
         own_tree = tree if isinstance(tree, StagedTree) else None
+        self.is_in_tree = own_tree is not None
+        """Whether the server looks at a tree of its own, in which staged files are."""
         self.has_tree = own_tree is not None
         """Whether the server looks at a tree of its own in place of the disk."""
         self.limits: tuple[str, ...] = limits_of(dialect, in_tree=self.has_tree)
@@ -364,6 +366,11 @@ class Session:
     def outsiders(self) -> Mapping[Path, str]:
         """Created documents of the present view that the server does not take for members of a project, and why."""
         return self._showing.outsiders
+
+    @property
+    def unsearched(self) -> Mapping[Path, str]:
+        """Created documents of the present view in which the server finds no uses of a symbol, and why."""
+        return self._showing.unsearched
 
     @property
     def unseen_documents(self) -> frozenset[Path]:

@@ -22,6 +22,10 @@ LATER: Final = "a created file joins its project only once it is on disk"
 NO_MEMBER: Final = "the server has not taken it into any of its projects"
 """Why a created file is no member, although the server finds it in its folder."""
 
+NO_PLACE: Final = "it tells of no place in a file that is not on disk"
+"""Why no uses are found in a created file, although the server compiles it with its project.  Seen with csharp-ls, which
+leaves such places out of references and definitions, and edits them in a rename all the same."""
+
 
 def limits_of(dialect: Dialect, *, in_tree: bool) -> tuple[str, ...]:
     """What a server of this kind cannot do, with or without a tree of its own to look at."""
@@ -50,6 +54,18 @@ class Showing:
         self._files_changed = files_changed
         self._knows = knows
         self._untold: list[FileEvent] = []
+
+    @property
+    def unsearched(self) -> Mapping[Path, str]:
+        """Created documents of the present view in which the server finds no uses of a symbol, and why.
+
+        A file in the server's own tree is on disk to it.  Without one there is none that finds uses in an open document
+        alone, member of a project or not.
+        """
+        if self._tree is not None:
+            return self.outsiders
+        reason = NO_PLACE if self._dialect.created_files_become_members else LATER
+        return dict.fromkeys(self._mirror.view.created, reason)
 
     async def show(self, view: DocumentView, *, visit: bool = False) -> None:
         """Make the server see ``view``; see `StagedTree.visiting` for a visit.  Raises `TreeLost`."""

@@ -71,8 +71,7 @@ async def _selected(workspace: Workspace, selector: SymbolSelector) -> Spot:
         place = resolve_location(workspace, selector.location)
         if selector.project is not None:
             known = {project.id for project in matching_projects(workspace, selector.project)}
-            documents = workspace.structure.documents_at(place.document.path)
-            if not known.intersection(document.project_id for document in documents):
+            if not known.intersection(p.id for p in workspace.structure.compiling(place.document.path)):
                 raise BridgeError(
                     "SymbolNotFound",
                     f"{place.document.path.name} is no document of the project that is named.",

@@ -78,8 +78,13 @@ class PlayedNames:
         }.items():
             server.answers[method] = answer
 
+    def _files(self) -> list[Path]:
+        """What there is in the server's folder, which may be a view of its own."""
+        root = self._server.inside(self._root)
+        return sorted(self._root / path.relative_to(root) for path in root.rglob("*.cs"))
+
     def _words(self) -> Iterator[tuple[Path, str, Word]]:
-        for path in sorted(self._root.rglob("*.cs")):
+        for path in self._files():
             text = self._server.seen(path)
             yield from ((path, text, word) for word in scan(text).words)
 
@@ -106,7 +111,7 @@ class PlayedNames:
         return [] if meant in self.in_assembly else self._locations(meant, declared=True)
 
     async def _references(self, params: msgspec.Raw) -> object:
-        self.asked_about.append(self._server.seen(sorted(self._root.rglob("*.cs"))[0]))
+        self.asked_about.append(self._server.seen(self._files()[0]))
         return self._locations(self._meant(params), declared=False)
 
     async def _rename(self, params: msgspec.Raw) -> object:
@@ -160,10 +165,11 @@ def _declaration(text: str, word: Word) -> int | None:
 
 @asynccontextmanager
 async def naming(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: Mapping[str, str], **options: object
 ) -> AsyncIterator[tuple[Scene, PlayedNames, PlayedCompiler]]:
-    """A transaction on the small solution with these texts, and a server that renames."""
-    async with compiled(tmp_path, monkeypatch, files=files) as (made, compiler):
+    """A transaction on the small solution with these texts, and a server that renames and takes in files that come."""
+    async with compiled(tmp_path, monkeypatch, files, None, **options) as (made, compiler):
+        made.server.reloads = True
         names = PlayedNames(made.server, made.root)
         await made.agent.start()
         yield made, names, compiler

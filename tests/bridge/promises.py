@@ -99,6 +99,10 @@ PROMISES: Mapping[str, tuple[str, str]] = {
     ),
     "rename.mentions": ("issue 5 (3)", "The old name in text that is not renamed is listed."),
     "rename.generated": ("issue 5 (3), C27", "Edits in generated files are dropped and counted."),
+    "rename.new-files": (
+        "issue 5 (7)",
+        "A staged new file takes part in a rename where the server tells of uses in it; else RenameUnverified with the reason.",
+    ),
     "rename.unverified": ("issue 5 (3)", "What cannot be proved is RenameUnverified."),
     "rename.server": ("issue 5", "A rename survives its server, and leaves it on the current texts."),
     # snapshots

@@ -418,20 +418,6 @@ async def test_edits_in_generated_files_are_proved_dropped_and_counted(
 
 @keeps("rename.unverified")
 @pytest.mark.anyio
-async def test_a_staged_new_file_with_the_name_leaves_the_question_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with naming(tmp_path, monkeypatch, FILES) as (made, names, _):
-        await rename(made, APPLE_THERE, "Fruit", renameFile=True)
-        place = at("Core/Fruit.cs", "class Fruit { }\n", "Fruit")
-        refusal = await refused(made, place, "Berry")
-        assert refusal.code == "RenameUnverified"
-        assert "Core/Fruit.cs" in refusal.message
-        assert names.renames == 1
-
-
-@keeps("rename.unverified")
-@pytest.mark.anyio
 async def test_a_document_that_the_compiler_does_not_answer_for_leaves_the_question_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
