@@ -13,7 +13,7 @@ from bridge import emulated_fix_all
 from bridge.action_references import ActionReference
 from bridge.code_actions import offered_at
 from bridge.emulated_fix_all import Emulated, emulate, replay
-from bridge.options import Options
+from bridge.options import read_options
 from bridge.progress import to_nobody
 from bridge.questions import ask
 from bridge.resolution import documents_at
@@ -91,12 +91,18 @@ async def test_after_success_error_cancel_and_kill_the_server_is_back_at_the_cur
     solution = small_solution(tmp_path / "Small", FILES)
     for name, value in toolchain.items():
         monkeypatch.setenv(name, value)
-    options = Options(server="csharp-ls", server_path=csharp_ls_dll, state_directory=tmp_path / "state")
+    given = {
+        "server": "csharp-ls",
+        "server_path": str(csharp_ls_dll),
+        "state_directory": str(tmp_path / "state"),
+    }
+    options = read_options(given, toolchain)
     async with open_workbench(options) as workbench:
         tools = Tools(workbench)
         opened = await tools.call("workspace-open", {"path": str(solution)}, CallContext())
         assert not opened.is_error, opened.text
         (workspace,) = workbench.workspaces
+        assert workspace.supervisor.identity.has_tree == (options.server_view == "overlay")
         workspace.begin_transaction()
         two = solution.parent / "Two.cs"
         draft = workspace.overlay.draft()
