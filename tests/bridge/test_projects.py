@@ -205,6 +205,9 @@ async def test_several_frameworks_are_several_projects_with_their_own_documents(
     owner = structure.owner_of(path.parent / "Fresh.cs")
     assert owner is not None
     assert owner.target_framework == "net10.0"
+    fresh, stranger = path.parent / "Fresh.cs", tmp_path / "Stranger.cs"
+    frameworks = [[p.target_framework for p in structure.compiling(f)] for f in (new, fresh, stranger)]
+    assert frameworks == [["net10.0"], ["net10.0", "netstandard2.0"], []]
 
 
 @pytest.mark.anyio

@@ -11,11 +11,16 @@ from typing import cast
 
 import pytest
 
+from lsp_client.showing import LATER, NO_PLACE
 from tests.bridge.promises import keeps
+from tests.lsp_client.inside import views
 from tests.real.conftest import RealServer, run_dotnet
-from tests.real.mcp_agent import Agent, Json, bridge_process, tree_of
+from tests.real.mcp_agent import Agent, Json, bridge_process, offset_of, tree_of
+from tests.real.new_files import renamed_before_the_commit
 from tests.real.rebinding import HARMLESS, REBOUND, REWRITTEN, TAKEN_OVER, UNTOLD, Case
 from tests.real.small import options, small_solution
+
+__all__ = ["views"]  # a fixture, used by its name
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_dotnet_left")]
 
@@ -44,6 +49,13 @@ DOTTED_IDS = (
     "F:Dot.Ted.Deep.Down.Level.Low",
     "M:File.Scoped.Lamp.Lit",
 )
+
+MOVED_TEXT = """namespace Moved
+{
+    public class First { }
+    public class Second { public First Other; }
+}
+"""
 
 FIXED = "Fixed.cs"
 FIXED_TEXT = """using System;
@@ -87,14 +99,21 @@ async def code(agent: Agent, word: str, new_name: str, number: int = 0, **more: 
     return None if answer["ok"] else cast("Json", answer["error"])["code"]
 
 
-@keeps("rename.binding", "rename.kinds", "rename.options")
+@keeps("rename.binding", "rename.kinds", "rename.options", "rename.new-files")
 async def test_renames_that_would_change_the_meaning_are_refused_and_harmless_ones_are_not(
     real_server: RealServer, toolchain: Mapping[str, str], tmp_path: Path
 ) -> None:
     """One long story, because each load costs seconds."""
     texts = {FILES[label]: case.text for label, case in CASES.items()}
     solution = small_solution(
-        tmp_path / "small", {**texts, FIXED: FIXED_TEXT, DOTTED: DOTTED_TEXT, "Scoped.cs": SCOPED_TEXT}
+        tmp_path / "small",
+        {
+            **texts,
+            FIXED: FIXED_TEXT,
+            DOTTED: DOTTED_TEXT,
+            "Scoped.cs": SCOPED_TEXT,
+            "Moved.cs": MOVED_TEXT,
+        },
     )
     run_dotnet(toolchain, solution.parent, "restore", solution.name)
     before = tree_of(solution.parent)
@@ -106,8 +125,41 @@ async def test_renames_that_would_change_the_meaning_are_refused_and_harmless_on
         await _fixed_names_stay(agent)
         await _dotted_namespaces(agent)
         await _overloads(agent, real_server)
+        await _a_new_file_shown_by_its_text(agent, real_server)
         assert tree_of(solution.parent) == before, "nothing is written by staging, refusing and undoing"
         await _committed(agent, solution, toolchain if real_server.kind == "csharp-ls" else None)
+
+
+ONE = "namespace Small.Models;\n\npublic class One\n{\n    public object Made = new Two();\n}\n"
+USER = "namespace Small.Models;\n\npublic class User\n{\n    public object Made = new Two();\n}\n"
+
+
+@keeps("rename.new-files")
+async def test_csharp_ls_renames_a_type_in_a_staged_new_file_where_it_has_a_view_of_its_own(
+    csharp_ls_dll: Path, toolchain: Mapping[str, str], tmp_path: Path, views: None
+) -> None:
+    """Roslyn does so in ``test_server_view.py``, where it has been loaded already."""
+    root = small_solution(tmp_path / "small", {"One.cs": ONE, "User.cs": USER}).parent
+    run_dotnet(toolchain, root, "restore")
+    server = RealServer("csharp-ls", csharp_ls_dll)
+    gate = ("--commit-validation", "no-new-compiler-errors")
+    before = tree_of(root)
+    async with bridge_process(
+        toolchain, options(server, tmp_path, "--server-view", "overlay", *gate)
+    ) as agent:
+        await agent.do("workspace-open", path=str(root / "Small.slnx"))
+        await agent.do("transaction-start")
+        generate = "Generate type 'Two' - Generate class 'Two' in new file"
+        await agent.stage("One.cs", offset_of(root / "One.cs", "Two"), generate)
+        await renamed_before_the_commit(agent, root)
+        assert tree_of(root) == before
+        await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
+    assert sorted(path.name for path in root.glob("*.cs")) == ["One.cs", "Three.cs", "User.cs"]
+    assert [(root / name).read_text().count("Four") for name in ("One.cs", "Three.cs", "User.cs")] == [
+        1,
+        2,
+        1,
+    ]
 
 
 async def _each_is_judged(agent: Agent) -> None:
@@ -158,6 +210,21 @@ async def _overloads(agent: Agent, server: RealServer) -> None:
     symbol = {"documentationCommentId": "M:Fixed.Crate.Put(System.String)"}
     answer = await tried(agent, cast("Json", symbol), "Store", renameOverloads=always)
     assert answer["ok"], answer
+
+
+async def _a_new_file_shown_by_its_text(agent: Agent, server: RealServer) -> None:
+    """No use in it is found before the commit, and each server has its own reason."""
+    await agent.stage("Moved.cs", MOVED_TEXT.index("Second"), "Move type to Second.cs")
+    for comment_id in ("T:Moved.Second", "T:Moved.First"):
+        answer = await tried(agent, {"documentationCommentId": comment_id}, "Third")
+        assert not answer["ok"], answer
+        error = cast("Json", answer["error"])
+        assert error["code"] == "RenameUnverified"
+        assert f"(Second.cs): {NO_PLACE if server.kind == 'csharp-ls' else LATER}" in str(error["message"])
+        assert "--server-view overlay" in str(error["message"])
+    answer = await tried(agent, {"documentationCommentId": "T:Fixed.Crate"}, "Box")
+    assert answer["ok"], "a name that the new file does not have"
+    await agent.do("transaction-history", direction="Undo", expectedSnapshot=agent.snapshot)
 
 
 async def _committed(agent: Agent, solution: Path, toolchain: Mapping[str, str] | None) -> None:

@@ -17,6 +17,7 @@ from tests.lsp_client.inside import views
 from tests.lsp_client.test_process import Watched
 from tests.real.conftest import RealServer, run_dotnet
 from tests.real.mcp_agent import Agent, Json, bridge_process, offset_of
+from tests.real.new_files import renamed_before_the_commit
 from tests.real.small import options, small_solution
 
 __all__ = ["views"]  # a fixture, used by its name
@@ -95,12 +96,14 @@ async def test_a_type_generated_into_a_new_file_is_used_in_the_next_step_and_the
     # Once more to the end, the compiler's word demanded.
     async with bridge_process(toolchain, command) as agent:
         await generate_and_use(agent, root)
+        await renamed_before_the_commit(agent, root)
         assert everything(root) == before
         await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
         committed = everything(root)
-        assert {name for name in committed if committed[name] != before.get(name)} == {"Two.cs", "User.cs"}
-        place = offset_of(root / "Two.cs", "Two")
-        assert "Extract base class..." in [a["title"] for a in await agent.actions("Two.cs", place)]
+        changed = {name for name in committed if committed[name] != before.get(name)}
+        assert changed == {"One.cs", "Three.cs", "User.cs"}
+        place = offset_of(root / "Three.cs", "Four")
+        assert "Extract base class..." in [a["title"] for a in await agent.actions("Three.cs", place)]
         # Somebody else replaces a file: the view that the server has by now is a fresh one of the disk.
         (root / "incoming").write_text(ONE.replace("Made", "Other"), encoding="utf-8")
         (root / "incoming").replace(root / "One.cs")
