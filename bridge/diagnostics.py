@@ -63,6 +63,8 @@ class Observations:
         """Those of them that the server will not answer for when asked again."""
         self.revisions: dict[str, Look] = {}
         """What was seen after each stage, by snapshot id."""
+        self.left_behind: dict[str, frozenset[Path]] = {}
+        """Generated files that keep the old name of a rename until they are written anew, by the snapshot id of the rename."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,7 @@ async def observing(workspace: Workspace, planned: Overlay) -> AsyncIterator[Non
         kept = workspace.observations.revisions
         for undone in kept.keys() - {revision.snapshot_id for revision in transaction.revisions}:
             del kept[undone]
+            workspace.observations.left_behind.pop(undone, None)
         outside = await _outside(workspace, changes)
         look = await _look_after(workspace, changes, outside) if looks else Look()
         kept[transaction.snapshot_id] = replace(look, outsiders=outside)
@@ -299,7 +300,14 @@ def observed(workspace: Workspace) -> Observed | Unavailable:
         return Unavailable("The stage of this revision was cut short before its errors were looked at.")
     known = [change for change in changes if _is_known(change, seen, look)]
     doubts = " ".join(
-        filter(None, (doubt_about(workspace, look.outsiders), _unknown_in_words(workspace, changes, look)))
+        filter(
+            None,
+            (
+                doubt_about(workspace, look.outsiders),
+                _unknown_in_words(workspace, changes, look),
+                doubt_about_generated(workspace),
+            ),
+        )
     )
     if not known:
         return Unavailable(doubts)
@@ -338,6 +346,19 @@ def doubt_about_current(workspace: Workspace) -> str:
     """What the server cannot know of the current revision for created files of it; empty when it knows them."""
     look = workspace.observations.revisions.get(workspace.require_transaction().snapshot_id)
     return "" if look is None else doubt_about(workspace, look.outsiders)
+
+
+def doubt_about_generated(workspace: Workspace) -> str:
+    """Which generated files keep an old name in the current revision, and what comes of it; empty when none does."""
+    transaction = workspace.require_transaction()
+    left = workspace.observations.left_behind
+    files = {path for revision in transaction.revisions for path in left.get(revision.snapshot_id, ())}
+    if not files:
+        return ""
+    return (
+        f"Generated files keep the old name until the next build ({named(workspace, sorted(files))}); errors that come "
+        "from them are expected until then."
+    )
 
 
 def _server_name(workspace: Workspace) -> str:

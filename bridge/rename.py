@@ -11,7 +11,8 @@ names must be a use of something that the server tells of, before and after.  Wh
 wherever the server has only the disk to go by, a rename that such a file may be concerned by is refused.
 
 Of a symbol that is declared partly in generated code, the generated files are proved with the new name and not staged:
-the next build writes them anew.
+the next build writes them anew.  Until then what is staged does not fit them: the errors are no conflicts, because the
+proof sees the new name in both halves, and the answer, previews, the gate and the commit say where they come from.
 
 Options are honoured or refused, never passed over.  The text of comments and strings is replaced here, as servers do
 not; a file is renamed here or not at all, whatever the server wants; whether overloads follow is the server's way, and
@@ -35,7 +36,7 @@ from bridge.identifiers import ATTRIBUTE_SUFFIX, CONTEXTUAL_KEYWORDS, Name, with
 from bridge.membership import named
 from bridge.mentions import Mention, in_code_files, in_other_files
 from bridge.name_doubts import Renaming, by_name, by_syntax, has_modifier, in_unsearched
-from bridge.observations import can_look
+from bridge.observations import can_look, doubt_about_generated
 from bridge.progress import ProgressSink, to_nobody
 from bridge.questions import ask
 from bridge.server_edits import workspace_edit_from_server
@@ -319,6 +320,8 @@ class _Outcome:
     staged: Overlay
     proved: Overlay
     ways: Mapping[Path, Carried]
+    generated: frozenset[Path]
+    """Those of the changed files that the next build writes anew."""
     dropped_edits: int
 
 
@@ -359,10 +362,12 @@ async def _proved_and_staged(
         move = edits.WorkspaceEdit((plan.move,))
         tree = await plan_edit(workspace, move, origin=None, line_endings=line_endings, base=tree)
     staged = await stage_planned(workspace, tree, tool="rename-symbol", description=title, name=title)
+    if outcome.generated:
+        snapshot = workspace.require_transaction().snapshot_id
+        workspace.observations.left_behind[snapshot] = outcome.generated
     mentions, notes = await _mentions(workspace, plan, outcome, bound)
-    return Renamed(
-        staged, mentions, outcome.dropped_edits, conflicts, (*notes, *_notes(plan, outcome, wishes))
-    )
+    notes += tuple(_notes(workspace, plan, outcome, wishes))
+    return Renamed(staged, mentions, outcome.dropped_edits, conflicts, notes)
 
 
 def _untold(workspace: Workspace, texts: Texts, renaming: Renaming) -> str | None:
@@ -425,7 +430,7 @@ async def _outcome(
     together = {
         path: (*plan.edit.get(path, ()), *in_text.get(path, ())) for path in plan.edit.keys() | in_text.keys()
     }
-    generated = {path for path in together if _is_generated(workspace, path)}
+    generated = frozenset(path for path in together if _is_generated(workspace, path))
     operations = tuple(e for path, found in together.items() if path not in generated for e in found)
     origin = plan.symbol.word.path
     staged = await plan_edit(
@@ -440,7 +445,7 @@ async def _outcome(
     proved = draft.freeze()
     dropped = sum(len(spans[path]) for path in generated)
     ways = await to_thread.run_sync(_ways, workspace, before, proved, spans, plan.names)
-    return _Outcome(staged, proved, ways, dropped)
+    return _Outcome(staged, proved, ways, generated, dropped)
 
 
 def _spans(tree: Overlay, path: Path, found: Sequence[edits.DocumentEdit]) -> list[Span]:
@@ -658,9 +663,9 @@ async def _mentions(
     return await to_thread.run_sync(search)
 
 
-def _notes(plan: _Plan, outcome: _Outcome, wishes: Wishes) -> Iterator[str]:
+def _notes(workspace: Workspace, plan: _Plan, outcome: _Outcome, wishes: Wishes) -> Iterator[str]:
     if outcome.dropped_edits:
-        yield "Generated files keep the old name until the next build; errors that come from them go with it."
+        yield doubt_about_generated(workspace)
     if wishes.file and plan.symbol.is_type and plan.move is None:
         yield "No file bears the name of this type, so none was renamed."
 

@@ -9,7 +9,7 @@ from anyio import to_thread
 
 from bridge.diagnostics import Difference, Finding
 from bridge.errors import Action, BridgeError
-from bridge.observations import Observed, Unavailable, observed
+from bridge.observations import Observed, Unavailable, doubt_about_generated, observed
 from bridge.progress import relayed
 from bridge.resolution import document_standing_for, require_one_name
 from bridge.states import State
@@ -226,8 +226,9 @@ async def commit_transaction(
         if workbench.options.commit_validation == "no-new-compiler-errors":
             async with relayed(context.report_progress) as tell:
                 _require_none(workspace, await new_compiler_errors(workspace, tell))
+        generated = doubt_about_generated(workspace)
         result = await workbench.commit(workspace)
-        notes = _commit_notes(workspace, result)
+        notes = (*_commit_notes(workspace, result), *filter(None, [generated]))
         data = wire.TransactionCommitData(
             committed=True, transaction=_over(last) if last else None, notes=notes or None
         )
@@ -243,7 +244,8 @@ def _require_none(workspace: Workspace, errors: tuple[Finding, ...]) -> None:
     raise BridgeError(
         "NewCompilerErrors",
         f"The commit would bring {answers.counted(len(errors), 'compiler error')}, the first at {first.path}:{first.line}: "
-        f"{first.id} {first.message} Nothing was written; the transaction is still open.",
+        f"{first.id} {first.message} Nothing was written; the transaction is still open. "
+        f"{doubt_about_generated(workspace)}".rstrip(),
         diagnostics=shown,
     )
 

@@ -416,6 +416,56 @@ async def test_edits_in_generated_files_are_proved_dropped_and_counted(
         assert only.code == "SymbolCannotBeRenamed"
 
 
+@keeps("rename.generated")
+@pytest.mark.anyio
+async def test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_expected_until_the_next_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generated, gate = "Core/obj/Apple.g.cs", "no-new-compiler-errors"
+    (tmp_path / "Läden & mehr/Core/obj").mkdir(parents=True)
+    half = "class Half { object other = new Apple(); }\n"
+    files = {**FILES, generated: half}
+    async with naming(tmp_path, monkeypatch, files, commit_validation=gate) as (made, _, _compiler):
+
+        async def doubt() -> str | None:
+            change = (await made.agent.preview()).diagnostics_change
+            assert change is not None
+            return change.unreliable
+
+        place = at(PROGRAM, FILES[PROGRAM], "Program")
+        await rename(made, place, "Start")
+        assert await doubt() is None
+        data = await rename(made, APPLE_THERE, "Fruit")
+        (note,) = data.notes or ()
+        assert generated in note
+        assert "until the next build" in note
+        assert await doubt() == note
+        await rename(made, at(PEAR, staged(made, PEAR), "Pear"), "Plum")
+        assert await doubt() == note, "as long as that rename is staged"
+        for _ in range(2):
+            await made.agent.undo()
+        assert await doubt() is None
+        await made.agent.redo()
+        refusal = await made.agent.refused("transaction-commit")
+        assert (refusal.code, note in refusal.message) == ("NewCompilerErrors", True)
+        assert made.file(generated).read_text() == half
+
+
+@keeps("rename.generated")
+@pytest.mark.anyio
+async def test_a_commit_that_leaves_generated_files_with_the_old_name_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generated = "Core/obj/Apple.g.cs"
+    (tmp_path / "Läden & mehr/Core/obj").mkdir(parents=True)
+    files = {**FILES, generated: "class Apple { }\n"}
+    async with naming(tmp_path, monkeypatch, files) as (made, _, _compiler):
+        await rename(made, APPLE_THERE, "Fruit")
+        (note,) = (await made.agent.commit()).notes or ()
+        assert generated in note
+        assert made.file(generated).read_text() == "class Apple { }\n"
+
+
 @keeps("rename.unverified")
 @pytest.mark.anyio
 async def test_a_document_that_the_compiler_does_not_answer_for_leaves_the_question_open(
