@@ -1,7 +1,10 @@
 """What a server asks of us and tells us while it works.
 
-Servers wait for our answers with no bound of their own, and Roslyn ends itself at an error answer while it starts; so
-everything is answered at once, and what we do not know is answered `null`, the one answer every server takes.
+Servers wait for our answers with no bound of their own, so everything is answered at once.  What we do not know is
+answered `null`, and not by the protocol's "method not found": in Roslyn an error answer is an exception in whatever asked,
+and one in a handler that changes its state (the start, a change of settings, an opened document) ends the process, as its
+code reads; which handlers of a later version ask what cannot be known here.  csharp-ls asks nothing but what is answered
+below.  So no dialect gains by the error, and one may die of it.
 """
 
 from __future__ import annotations

@@ -93,6 +93,8 @@ CASES: Mapping[str, tuple[str, ...]] = {
     ),
     "C27": (
         f"{B}/test_rename_tool.py::test_edits_in_generated_files_are_proved_dropped_and_counted",
+        f"{B}/test_rename_tool.py::test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_expected_until_the_next_build",
+        f"{B}/test_rename_tool.py::test_a_commit_that_leaves_generated_files_with_the_old_name_says_so",
         f"{B}/test_rename_tool.py::test_errors_that_were_there_do_not_hinder_a_rename",
     ),
     "C30": (
@@ -160,6 +162,7 @@ CASES: Mapping[str, tuple[str, ...]] = {
         f"{B}/test_odd_edits.py::test_a_server_that_goes_on_saying_so_makes_the_action_unavailable",
     ),
     # loading
+    # Unknown requests are answered `null` where the case says -32601: see the top of lsp_client/incoming.py.
     "C48": (
         f"{L}/test_incoming.py::test_null_is_the_answer_that_says_nothing_and_is_no_error",
         f"{L}/test_incoming.py::test_every_setting_asked_for_has_an_answer_in_its_place",
