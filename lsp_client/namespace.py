@@ -16,6 +16,8 @@ checkout) calls for a fresh view.  The old mount cannot be taken away, because t
 overlay is made aside, with the real tree below it again, which we hold by a descriptor, and moved on top of the root in
 one step.  Whoever opens a path from then on gets the fresh view.  ``MOST_VIEWS`` bounds how many lie upon each other.
 A file that changes without anybody being told, because it is no input of a project, may be seen as it was until then.
+A root that is moved away takes its mounts along, one that is removed ends them, and the path leads to the real disk
+again.  So each order begins with a look whether the view is still there; without it the bridge starts a new server.
 
 Between the first write of a commit and the fresh view the server is asked nothing, which is the bridge's part.
 Stopping its processes for that time was weighed: readers that worked in a view while its files were replaced from below
@@ -23,7 +25,9 @@ met no error but the file that is gone, as they do on any disk.
 
 Measured on two busy cores: the start takes 40 to 100 ms more than without a view, staging one file 0.3 ms and a hundred
 files 20 ms, a fresh view 0.5 to 3 ms, with 400 files of the server's own up to 10 ms.  What costs is what the server
-does with the news: an evaluation of its projects, 2 s for a small one (Roslyn's dialect), 0.1 s (csharp-ls).
+does with the news: an evaluation of its projects, 2 s for a small one (Roslyn's dialect), 0.1 s (csharp-ls).  A path looked
+up below 500 views costs 24 µs in place of 6; each of them takes 10 kB of the kernel, 20 kB on disk and a line of the
+server's own mount table, and none of the writer's memory or descriptors.  After 200 commits a server ran on as before.
 
 *Build output* (``obj``, ``bin``).  Whatever the server writes stays in the view.  Projects were loaded with what it made,
 so in a fresh view that lies *below* the real tree: where the real tree has such a file the fresh view shows the real one,
@@ -40,7 +44,7 @@ Messages on the socket are lines of JSON.  The first one is ours: ``{"ready": tr
 ``{"error": errno}`` for a command that cannot be run.  Then each line from the bridge gets one line back:
 
     {"do": "show", "created": {path: text}, "gone": [path]}
-        ->  {"created": [path], "gone": [path], "refused": {path: reason}}
+        ->  {"created": [path], "gone": [path], "refused": {path: reason}} or {"error": reason}
     {"do": "renew"}
         ->  {} or {"error": reason}
 
@@ -59,7 +63,7 @@ import signal
 import socket
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 MOST_VIEWS = 500
 """Views that lie upon each other before a renewal is refused, which makes the bridge start a new server."""
@@ -277,6 +281,8 @@ class Tree:
 
     def renew(self) -> None:
         """Put a fresh view of the real tree on top, with nothing staged.  Raises ``Refused``."""
+        if self._views:
+            self._require_own_root()
         if self._views == MOST_VIEWS:
             raise Refused(f"{MOST_VIEWS} views lie upon each other")
         place = f"{self._directory}/{self._views}"
@@ -323,8 +329,19 @@ class Tree:
         except OSError as error:
             raise Refused(f"nothing can be written in the workspace's folder ({_reason(error)})") from error
 
+    def _require_own_root(self) -> None:
+        """A folder that was moved away takes its mounts along, one that was removed ends them: then the path leads to the
+        real disk again, or to another tree.  Raises ``Refused``."""
+        try:
+            device = os.stat(self._root).st_dev  # noqa: PTH116 - as above
+        except OSError as error:
+            raise Refused(f"the workspace's folder cannot be looked at ({error.strerror})") from error
+        if device != self._device:
+            raise Refused("the workspace's folder was replaced by another one")
+
     def show(self, created: dict[str, str], gone: list[str]) -> dict[str, str]:
-        """Stage exactly this; the reason for each path where it could not be done."""
+        """Stage exactly this; the reason for each path where it could not be done.  Raises ``Refused``."""
+        self._require_own_root()
         refused: dict[str, str] = {}
         steps: list[tuple[str, Callable[[str], None]]] = []
         steps += [(path, self._take_away) for path in sorted(self.created.keys() - created.keys())]
@@ -363,8 +380,20 @@ class Tree:
     def _write(self, path: str, text: str, *, exclusive: bool = True) -> None:
         self._check_inside(os.path.dirname(f"{self._root}/{path}"))  # noqa: PTH120 - as above
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | (os.O_EXCL if exclusive else os.O_TRUNC)
-        with open(os.open(f"{self._root}/{path}", flags, 0o644), "wb") as file:  # noqa: PTH123 - a descriptor
+        descriptor = os.open(f"{self._root}/{path}", flags, 0o644)
+        with self._whole_or_none(path), open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(text.encode("utf-8", "surrogatepass"))
+
+    @contextlib.contextmanager
+    def _whole_or_none(self, path: str) -> Iterator[None]:
+        """What was not written to its end, on a full disk for one, is taken away again."""
+        try:
+            yield
+        except OSError:
+            self.created.pop(path, None)
+            with contextlib.suppress(OSError):
+                os.unlink(f"{self._root}/{path}")  # noqa: PTH108 - as above
+            raise
 
     def _check_inside(self, folder: str) -> None:
         """A link may lead out of the view, and there lies the real disk.  Folders of a view have its device number."""
@@ -394,8 +423,8 @@ class Tree:
             source = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._real)
             with open(source, "rb") as real:  # noqa: PTH123 - a descriptor
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-                mode = stat.S_IMODE(os.fstat(source).st_mode)
-                with open(os.open(f"{self._root}/{path}", flags, mode), "wb") as copy:  # noqa: PTH123 - a descriptor
+                target = os.open(f"{self._root}/{path}", flags, stat.S_IMODE(os.fstat(source).st_mode))
+                with self._whole_or_none(path), open(target, "wb") as copy:  # noqa: PTH123 - a descriptor
                     shutil.copyfileobj(real, copy)
             self._brought_back.add(path)
         self.gone.discard(path)
@@ -483,7 +512,10 @@ def _answer(order: dict[str, object], tree: Tree) -> dict[str, object]:
         created, gone = order["created"], order["gone"]
         if not isinstance(created, dict) or not isinstance(gone, list):
             return {"error": "an order in a form that is not known"}
-        refused = tree.show(created, gone)
+        try:
+            refused = tree.show(created, gone)
+        except Refused as error:
+            return {"error": str(error)}
         return {"created": sorted(tree.created), "gone": sorted(tree.gone), "refused": refused}
     try:
         tree.renew()

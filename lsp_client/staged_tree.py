@@ -49,9 +49,10 @@ class _FirstWord(msgspec.Struct):
 
 
 class _Shown(msgspec.Struct):
-    created: list[str]
-    gone: list[str]
-    refused: dict[str, str]
+    created: list[str] = []
+    gone: list[str] = []
+    refused: dict[str, str] = {}
+    error: str | None = None
 
 
 class _Renewed(msgspec.Struct):
@@ -138,6 +139,8 @@ class StagedTree:
             },
             _Shown,
         )
+        if answer.error is not None:
+            raise TreeLost(answer.error)
         before, gone_before = self.created, self.gone
         self._asked = (view.created, view.deleted)
         self.created = frozenset(self._root / name for name in answer.created)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import anyio
@@ -201,6 +202,24 @@ async def test_a_view_that_cannot_be_renewed_after_a_commit_costs_a_new_server(
         await made.agent.listing(PEAR)
         assert len(made.server.processes) == 2
         assert made.server.inside(made.file(NUT)).exists()
+
+
+async def test_a_workspace_whose_folder_was_replaced_as_a_whole_gets_a_server_that_looks_at_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
+) -> None:
+    async with compiled(tmp_path, monkeypatch, server_view="overlay") as (made, _):
+        made.server.reloads = True
+        elsewhere = made.root.with_name("elsewhere")
+        made.root.rename(elsewhere)
+        shutil.copytree(elsewhere, made.root, symlinks=True)
+        made.file(APPLE).write_text("class Apple { } // of the new folder\n")
+        await made.agent.actions_after_change(APPLE)
+        assert len(made.server.processes) == 2
+        assert sources(made.server.inside(made.root)) == sources(made.root)
+        await made.agent.start()
+        await stage_texts(made, {NUT: "class Nut { }\n"})
+        assert made.server.inside(made.file(NUT)).exists()
+        assert not made.file(NUT).exists()
 
 
 @keeps("view.fallback")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import shutil
 import signal
 import socket
@@ -144,6 +145,77 @@ async def test_after_many_changes_of_the_disk_the_newest_view_is_the_one_that_is
             (root / "A.cs").write_text(str(number), encoding="utf-8")
             await made.tree.renew()
         assert (await made.files())["A.cs"] == "49"
+
+
+NAMES = [
+    "a b",
+    "Läden",
+    "x,y=z",
+    "a:b",
+    "back\\slash",
+    "quo'te\"",
+    "lowerdir=,upperdir=",
+    "\\040",
+    "new\nline",
+    "-o",
+    "%s #",
+]
+
+
+async def test_no_character_in_a_path_means_anything_to_the_mount(tmp_path: Path, views: None) -> None:
+    parts = Path(*NAMES)
+    root = tmp_path / "roots" / parts
+    root.mkdir(parents=True)
+    (root / "A.cs").write_text("class A;", encoding="utf-8")
+    async with inside(root, tmp_path / "states" / parts) as made:
+        assert made.refused is None
+        await made.show({"N,e:w\\ ü.cs": "n"}, gone=("A.cs",))
+        await made.tree.renew()
+        await made.show({"N,e:w\\ ü.cs": "n"})
+        assert await made.files() == {"A.cs": "class A;", "N,e:w\\ ü.cs": "n"}
+    assert [path.name for path in root.iterdir()] == ["A.cs"]
+
+
+@pytest.mark.parametrize("how", ["moved away", "removed"])
+async def test_a_folder_that_was_replaced_is_noticed_and_nothing_is_written_in_its_successor(
+    root: Path, state: Path, how: str
+) -> None:
+    async with inside(root, state) as made:
+        await made.show({"New.cs": "x"})
+        if how == "removed":
+            shutil.rmtree(root)
+        else:
+            root.rename(root.with_name("elsewhere"))
+        with pytest.raises(TreeLost, match="the workspace's folder"):
+            await made.tree.renew()
+        root.mkdir()
+        (root / "A.cs").write_text("another", encoding="utf-8")
+        with pytest.raises(TreeLost, match="replaced by another one"):
+            await made.tree.renew()
+        with pytest.raises(TreeLost, match="replaced by another one"):
+            await made.show({"New.cs": "x", "Newer.cs": "y"})
+    assert on_disk(root) == {"A.cs": "another"}
+
+
+async def test_what_does_not_fit_is_refused_and_no_half_of_it_is_left(root: Path, state: Path) -> None:
+    async with inside(root, state) as made:
+        await made.show({"Grows.cs": "small"}, gone=("A.cs",))
+        (root / "A.cs").write_text("as large as it is " * 10_000, encoding="utf-8")
+        large = "x" * 5000
+        limit = (len(large) // 2, resource.RLIM_INFINITY)
+        resource.prlimit(made.writer.pid, resource.RLIMIT_FSIZE, limit)
+        events = await made.show({"Large.cs": large, "Grows.cs": large, "New.cs": "z"})
+        assert [(event.path.name, event.kind) for event in events] == [
+            ("Grows.cs", "deleted"),
+            ("New.cs", "created"),
+        ]
+        assert {path.name for path in made.tree.refused} == {"Large.cs", "Grows.cs", "A.cs"}
+        assert made.tree.gone == {root / "A.cs"}
+        assert set(await made.files()) == (FILES.keys() - {"A.cs"}) | {"New.cs"}
+        resource.prlimit(made.writer.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        await made.show({"Large.cs": large, "Grows.cs": large, "New.cs": "z"})
+        assert made.tree.refused == {}
+        assert set(await made.files()) == FILES.keys() | {"Large.cs", "Grows.cs", "New.cs"}
 
 
 async def test_a_link_that_leads_out_of_the_folder_is_not_written_through(root: Path, state: Path) -> None:
