@@ -28,6 +28,11 @@ class Names:
     old: Set[str]
     new: Set[str]
 
+    @property
+    def both(self) -> Set[str]:
+        """Before or after."""
+        return self.old | self.new
+
     def fit(self, before: str, after: str) -> bool:
         """Whether a word may have become another: it is the same, or it was renamed."""
         return before == after or (before in self.old and after in self.new)

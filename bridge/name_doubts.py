@@ -7,7 +7,7 @@ All of it reads files; for a worker thread.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,6 +41,8 @@ class Renaming:
     uses: frozenset[Spot]
     files: tuple[Path, ...]
     changed: tuple[Path, ...]
+    unsearched: Mapping[Path, str]
+    """Staged new files in which the server finds no uses, and why."""
     is_in_strings: bool = False
     """Whether strings with the old name are given the new one too."""
 
@@ -74,15 +76,15 @@ def in_unsearched(workspace: Workspace, texts: Texts, renaming: Renaming) -> str
     symbol = renaming.symbol
     if not symbol.is_member and not _can_be_used_by_syntax(workspace, texts, symbol):
         return None
-    for path in sorted(workspace.unsearched.keys() & _concerned(workspace, renaming)):
+    for path in sorted(renaming.unsearched.keys() & _concerned(workspace, renaming)):
         code = _code(workspace, texts, path)
         if not NAMES.isdisjoint(renaming.names):
-            how = f"syntax in {code.label} may use {min(NAMES.intersection(renaming.names))!r}"
+            how = f"Syntax in {code.label} may use {min(NAMES.intersection(renaming.names))!r}"
         elif _DERIVED.search(code.code):
-            how = f"a type in {code.label} has a base, and may override or implement a member by it"
+            how = f"A type in {code.label} has a base, and may override or implement a member by it"
         else:
             continue
-        return f"{how[0].upper()}{how[1:]} unseen, and {workspace.unsearched[path]}"
+        return f"{how} unseen, for no uses are found in that staged new file ({renaming.unsearched[path]})"
     return None
 
 

@@ -21,7 +21,7 @@ refused where it is not the caller's.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from bridge.identifiers import ATTRIBUTE_SUFFIX, CONTEXTUAL_KEYWORDS, Name, with
 from bridge.membership import named
 from bridge.mentions import Mention, in_code_files, in_other_files
 from bridge.name_doubts import Renaming, by_name, by_syntax, has_modifier, in_unsearched
+from bridge.new_files import require_answered, require_searched, words_in_new_files
 from bridge.observations import can_look, doubt_about_generated
 from bridge.progress import ProgressSink, to_nobody
 from bridge.questions import ask
@@ -134,7 +135,7 @@ async def stage_rename(
             return Renamed(Staged(staged=False, summary=f"It is called {name.value!r} already."))
         done = await _proved_and_staged(workspace, before, plan, wishes, line_endings=line_endings, tell=tell)
         return replace(done, notes=(*done.notes, COMPOSED)) if name.is_composed else done
-    except UnknownPlace as error:
+    except (UnknownPlace, Unproved) as error:
         raise _unverified(str(error)) from error
 
 
@@ -159,7 +160,7 @@ async def _plan(
     texts = Texts(workspace, before)
 
     async def question(session: Session) -> _Plan | None:
-        _require_searched(workspace, session, texts, _spellings_at(texts, spot))
+        require_searched(workspace, session, texts, _spellings_at(texts, spot))
         outlines = Outlines(session, texts)
         symbol = await symbol_at(session, texts, outlines, spot)
         new_name = _final_name(symbol, name)
@@ -168,7 +169,7 @@ async def _plan(
         _require_renamable(workspace, symbol, new_name)
         spellings = {symbol.name, new_name, *_short_forms(symbol.name, new_name)}
         files = await to_thread.run_sync(documents_with, workspace, before, spellings)
-        _require_searched(workspace, session, texts, spellings)
+        require_searched(workspace, session, texts, spellings)
         uses = await uses_of(session, texts, symbol.word)
         if not uses:
             raise _unverified(
@@ -218,32 +219,6 @@ def _require_renamable(workspace: Workspace, symbol: Symbol, new_name: str) -> N
         raise _cannot(
             f"{symbol.name!r} is declared in generated code only, which the next build writes anew."
         )
-
-
-def _require_searched(workspace: Workspace, session: Session, texts: Texts, names: Collection[str]) -> None:
-    """Refuses where a staged new file, in which the server finds no uses, has a word of these names.
-
-    Nothing could be proved of it, and what the server says of a symbol that is declared there is not true.  Raises
-    ``RenameUnverified``.
-    """
-    unsearched = workspace.unsearched
-    concerned = sorted(
-        path for path in unsearched if any(word.value in names for word in texts.scan(path).words)
-    )
-    if concerned:
-        reasons = "; ".join(sorted({unsearched[path].rstrip(".") for path in concerned}))
-        raise _unverified(
-            f"{session.server_name} finds no uses in staged new files ({named(workspace, concerned)}): {reasons}. "
-            f"{_way_out(session)}"
-        )
-
-
-def _way_out(session: Session) -> str:
-    if session.is_in_tree:
-        return "Commit first, then rename."
-    if session.tree_refused is not None:
-        return f"Commit first, then rename. (A view of its own cannot be had: {session.tree_refused}.)"
-    return "Commit first, then rename; or start the bridge with --server-view overlay, which needs no commit for it."
 
 
 async def _require_root_in_source(
@@ -342,9 +317,9 @@ async def _proved_and_staged(
     _require_overloads(texts, after, plan, outcome, wishes)
     conflicts = tuple(_rewritten(workspace, texts, after, outcome))
     _refuse(plan, conflicts, wishes)
-    bound, changed = await _bindings(workspace, texts, after, plan, outcome)
+    bound, changed, unsearched = await _bindings(workspace, texts, after, plan, outcome)
     renaming = Renaming(
-        plan.symbol, plan.new_name, plan.uses, plan.files, tuple(outcome.ways), wishes.strings
+        plan.symbol, plan.new_name, plan.uses, plan.files, tuple(outcome.ways), unsearched, wishes.strings
     )
     taken_over = await to_thread.run_sync(by_name, workspace, texts, renaming)
     conflicts += (*_not_renamed(texts, after, plan, outcome), *changed, *taken_over)
@@ -520,10 +495,11 @@ def _has_new_name(after: Texts, outcome: _Outcome, spot: Spot, plan: _Plan) -> b
 
 async def _bindings(
     workspace: Workspace, texts: Texts, after: Texts, plan: _Plan, outcome: _Outcome
-) -> tuple[frozenset[Spot], tuple[str, ...]]:
-    """The words of the old name that symbols answer for, and what would be used otherwise than before.
+) -> tuple[frozenset[Spot], tuple[str, ...], Mapping[Path, str]]:
+    """The words of the old name that symbols answer for, what would be used otherwise than before, and the staged new
+    files in which nothing was searched for.
 
-    Raises ``RenameUnverified``.
+    Raises ``RenameUnverified`` and Unproved.
     """
     known = (Bound(plan.symbol.word, plan.uses),)
     words = [
@@ -533,19 +509,22 @@ async def _bindings(
         if word.value in plan.names.new or (word.is_conditional and word.value == plan.symbol.name)
     ]
     words += _changed_words(texts, outcome)
-    in_new_files = _words_in_new_files(workspace, texts, plan)
+    in_new_files = words_in_new_files(workspace, texts, plan.files, plan.names.both)
 
     async def asked_before(session: Session) -> tuple[Bound, ...]:
-        _require_searched(workspace, session, texts, plan.names.old | plan.names.new)
+        require_searched(workspace, session, texts, plan.names.both)
         found = await symbols_at(session, texts, (*words, *in_new_files), known)
-        _require_answered(texts, found, in_new_files)
+        require_answered(texts, found, in_new_files)
         return found
 
     symbols: tuple[Bound, ...] = ()
+    unsearched: Mapping[Path, str] = {}
 
     async def asked_after(session: Session) -> tuple[str, ...]:
+        nonlocal unsearched
         _require_shown(workspace, session, outcome)
-        _require_searched(workspace, session, texts, plan.names.old | plan.names.new)
+        require_searched(workspace, session, texts, plan.names.both)
+        unsearched = workspace.unsearched
         return await changed_bindings(session, texts, after, symbols, outcome.ways)
 
     try:
@@ -554,34 +533,7 @@ async def _bindings(
             told = await ask(workspace, asked_after, about=outcome.proved)
     except TimeoutError as error:
         raise _unverified(f"The server took longer than {LONGEST_PROOF:g} s to find all uses.") from error
-    except Unproved as error:
-        raise _unverified(str(error)) from error
-    return frozenset(use for bound in symbols for use in bound.uses), told
-
-
-def _words_in_new_files(workspace: Workspace, texts: Texts, plan: _Plan) -> list[Spot]:
-    """The words of code in staged new files that bear one of the names, and must be uses of something."""
-    created = {change.path for change in workspace.overlay.changes() if change.kind == "Added"}
-    return [
-        Spot(path, word.end)
-        for path in plan.files
-        if path in created
-        for word in texts.scan(path).words
-        if word.value in plan.names.old | plan.names.new
-        and not word.is_conditional
-        and word.value not in CONTEXTUAL_KEYWORDS
-    ]
-
-
-def _require_answered(texts: Texts, symbols: Sequence[Bound], words: Sequence[Spot]) -> None:
-    """Raises Unproved where the server tells nothing of a word, as if it did not compile the file."""
-    covered = {use for bound in symbols for use in bound.uses}
-    silent = sorted(set(words) - covered)
-    if silent:
-        raise Unproved(
-            f"The server tells nothing of the name at {texts.place(silent[0])}, in a staged new file. Commit first, or "
-            "mend the code there."
-        )
+    return frozenset(use for bound in symbols for use in bound.uses), told, unsearched
 
 
 def _require_shown(workspace: Workspace, session: Session, outcome: _Outcome) -> None:

@@ -172,6 +172,10 @@ async def test_where_the_server_has_only_the_disk_to_go_by_the_refusal_says_so_a
             assert f"({NUT}): {showing.LATER}" in refusal.message
             assert "Commit first" in refusal.message
             assert "--server-view overlay" in refusal.message
+        await stage_texts(made, {NUT: '/// <see cref="Program"/>\nclass Nut { Apple a; } // Applet\n'})
+        documented = await refused(made, at(PROGRAM, FILES[PROGRAM], "Program"), "App")
+        assert (documented.code, NUT in documented.message) == ("RenameUnverified", True)
+        await made.agent.undo()
         assert names.renames == 0
         assert (await rename(made, at(PROGRAM, FILES[PROGRAM], "Program"), "App")).staged, (
             "named nowhere else"
