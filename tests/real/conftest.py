@@ -1,6 +1,12 @@
 """What the tests on real C# servers share: the two servers of the toolchain, and restored copies of its samples.
 
 Without the toolchain beside the project every test here is skipped, and the summary says how many and why.
+
+The options of a bridge have environment twins, so all of these tests can be run in the other view of staged files::
+
+    ROSLYN_BRIDGE_SERVER_VIEW=overlay ./scripts/test -n0 tests/real
+
+What depends on the view asks ``Agent.view``; a server that has another view than was wished fails the test that opened it.
 """
 
 from __future__ import annotations
