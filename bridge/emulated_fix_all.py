@@ -51,6 +51,7 @@ from lsp_client.dialects.common import touching
 from lsp_client.messages import Diagnostic
 from lsp_client.session import Session
 from lsp_client.workspace_report import workspace_report
+from transactions.edits import WorkspaceEdit
 from transactions.overlay import Overlay
 from transactions.text import LineEndingPolicy
 
@@ -113,7 +114,7 @@ class _Job:
 
     workspace: Workspace
     reference: ActionReference
-    title: str
+    action: ServerAction
     diagnostic_id: str
     scope: str
     covers: Callable[[Path], bool]
@@ -121,6 +122,10 @@ class _Job:
     Reads the disk the first time."""
     max_documents: int
     line_endings: LineEndingPolicy
+
+    @property
+    def title(self) -> str:
+        return self.action.title
 
     def refusal(self, why: str, code: str = "FixAllUnavailable") -> BridgeError:
         return BridgeError(code, f"{self.title!r} cannot be made for the whole {self.scope.lower()}: {why}")
@@ -211,7 +216,7 @@ def _job(
         )
         return in_scope and not is_generated_document(workspace, path)
 
-    return _Job(workspace, reference, action.title, diagnostic_id, scope, covers, max_documents, line_endings)
+    return _Job(workspace, reference, action, diagnostic_id, scope, covers, max_documents, line_endings)
 
 
 async def _in_rounds(job: _Job, tell: ProgressSink) -> Emulated:
@@ -363,17 +368,36 @@ async def _fix_at(
 ) -> Answer | None:
     """The fix of one diagnostic, ``None`` where it is not offered."""
     place = job.named(path, item)
-    action = _the_same(job, await session.list_actions(path, item.range, diagnostics), place)
-    if action is None:
-        return None
+    edit = await _unlisted(job, path, item, session)
+    if edit is None:
+        action = _the_same(job, await session.list_actions(path, item.range, diagnostics), place)
+        if action is None:
+            return None
+        edit = await resolved(session, action)
     try:
-        fix = fix_from(await resolved(session, action))
+        fix = fix_from(edit)
     except NotOneChange as error:
         raise job.refusal(f"at {place} {error}.") from error
     outside = next((p for p in fix.edits if not job.covers(p)), None)
     if outside is not None:
         raise job.refusal(f"at {place} it changes {job.named(outside)}, outside of the scope.")
     return Answer(path, item, diagnostics, fix) if fix.edits else None
+
+
+async def _unlisted(job: _Job, path: Path, item: Diagnostic, session: Session) -> WorkspaceEdit | None:
+    """The edit of the fix at a place that was not listed, which halves the work: resolving lists it anyway.
+
+    Only for a title that no other fix and no refactoring bears; ``None`` where it takes a listing to know.
+    """
+    if job.title not in ONLY_DIAGNOSTIC:
+        return None
+    action = session.dialect.elsewhere(job.action, path, item.range)
+    if action is None:
+        return None
+    try:
+        return await resolved(session, action)
+    except BridgeError:
+        return None  # whether it is not offered or something is wrong, a listing will tell
 
 
 def _the_same(job: _Job, listing: ActionListing, place: str) -> ServerAction | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -196,12 +196,16 @@ class Loader:
         structure = await self._read(request, Stage(to_nobody, 0, 0))
         return replace(load, structure=structure, links=await _linked(structure))
 
-    def supervise(self, request: LoadRequest, load: Load) -> Supervisor:
-        """The keeper of this workspace's server; it is not running yet."""
+    def starts_ahead(self, request: LoadRequest) -> bool:
+        """Whether a server can start before the projects are known: its command line and its view do not need them."""
+        return self._options.server_view == "text" and request.launch.dialect.accepts(request.path)
+
+    def supervise(self, request: LoadRequest, load: Load | None = None) -> Supervisor:
+        """The keeper of this workspace's server; it is not running yet, and loads when it has been told the projects."""
         options = self._options
         return Supervisor(
             request.launch,
-            self.target(request, load),
+            LoadTarget(request.path, request.root) if load is None else self.target(request, load),
             request.environment,
             Waits(
                 load_timeout=options.load_timeout,
@@ -211,6 +215,8 @@ class Loader:
             log_directory=self._state.directory("server-logs"),
             text_reader=read_text,
             tree_directory=self._state.directory(VIEWS) if options.server_view == "overlay" else None,
+            loads_when_told=load is None,
+            warms_up=options.warm_up == "auto",
         )
 
     def target(self, request: LoadRequest, load: Load) -> LoadTarget:
@@ -223,7 +229,13 @@ class Loader:
                 path = write_generated_solution(path, directory, transitive_references(load.structure, path))
             else:  # a filter: the projects it keeps
                 path = write_generated_solution(projects[0], directory, projects[1:], stands_for=path)
-        return LoadTarget(path, request.root, projects)
+        return LoadTarget(
+            path,
+            request.root,
+            projects,
+            documents=load.document_count,
+            samples=tuple(_samples(load.structure)),
+        )
 
     async def reload_server(
         self, request: LoadRequest, load: Load, supervisor: Supervisor, tell: ProgressSink = to_nobody
@@ -279,6 +291,15 @@ class Loader:
         failed = LoadDiagnostic("WorkspaceRestoreFailed", "Error", result.message)
         notes.append(done if result.succeeded else failed)
         return await self._read(request, stage)
+
+
+def _samples(structure: Structure) -> Iterator[Path]:
+    """A document of each project that no other project compiles, where it has one."""
+    for project in structure.projects:
+        own = (d.path for d in project.documents if not d.is_generated)
+        path = next((path for path in own if len(structure.documents_at(path)) == 1), None)
+        if path is not None:
+            yield path
 
 
 async def _captured(structure: Structure) -> Inputs:

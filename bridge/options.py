@@ -19,6 +19,7 @@ ServerKind = Literal["auto", "roslyn", "csharp-ls", "embedded"]
 ExternalChanges = Literal["pick-up", "report"]
 Restore = Literal["auto", "never"]
 Watch = Literal["auto", "off"]
+WarmUp = Literal["auto", "off"]
 LineEndings = Literal["adapt", "keep"]
 ServerView = Literal["text", "overlay"]
 CommitValidation = Literal["none", "no-new-compiler-errors"]
@@ -59,6 +60,8 @@ class Options:
     """Whether ``dotnet restore`` may run before a load that needs it."""
     external_changes: ExternalChanges = "pick-up"
     """Whether a change on disk outside a transaction is picked up, or reported as ``WorkspaceOutOfDate``."""
+    warm_up: WarmUp = "auto"
+    """Whether a server compiles what it has loaded before the first question about it."""
     watch: Watch = "auto"
     """Whether folders are watched, so that a change on disk is told before the next call meets it."""
     line_endings: LineEndings = "adapt"
@@ -139,6 +142,7 @@ PARSERS: Mapping[str, Callable[[str], object]] = {
     "server_view": _choice(get_args(ServerView)),
     "restore": _choice(get_args(Restore)),
     "external_changes": _choice(get_args(ExternalChanges)),
+    "warm_up": _choice(get_args(WarmUp)),
     "watch": _choice(get_args(Watch)),
     "line_endings": _choice(get_args(LineEndings)),
     "commit_validation": _choice(get_args(CommitValidation)),

@@ -11,6 +11,7 @@ from typing import TypeVar
 import anyio
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 async def side_by_side(questions: Sequence[Callable[[], Awaitable[T]]], *, at_once: int) -> list[T]:
@@ -37,3 +38,35 @@ async def side_by_side(questions: Sequence[Callable[[], Awaitable[T]]], *, at_on
     if failures:
         raise failures[0]
     return [answers[number] for number in range(len(questions))]
+
+
+async def both(first: Callable[[], Awaitable[T]], second: Callable[[], Awaitable[U]]) -> tuple[T, U]:
+    """The results of two pieces of work that go on at the same time.
+
+    Raises what ``first`` raises, whereupon ``second`` is cancelled; what ``second`` raises only when ``first`` has
+    ended well, so that of two failures it is always the same one that is told.
+    """
+    firsts: list[T] = []
+    seconds: list[U] = []
+    failure_of_first: list[Exception] = []
+    failure_of_second: list[Exception] = []
+
+    async def do_first() -> None:
+        try:
+            firsts.append(await first())
+        except Exception as error:  # noqa: BLE001 - carried out of the task group, raised again below
+            failure_of_first.append(error)
+            tasks.cancel_scope.cancel()
+
+    async def do_second() -> None:
+        try:
+            seconds.append(await second())
+        except Exception as error:  # noqa: BLE001 - carried out of the task group, raised again below
+            failure_of_second.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(do_first)
+        tasks.start_soon(do_second)
+    for failure in (*failure_of_first, *failure_of_second):
+        raise failure
+    return firsts[0], seconds[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import anyio
@@ -22,11 +22,12 @@ from bridge import solutions
 from bridge.committing import InputsChanged, Order, intended, is_written, write
 from bridge.errors import BridgeError
 from bridge.instances import Neighbours, neighbours
-from bridge.loading import VIEWS, Loader, LoadRequest
+from bridge.loading import VIEWS, Load, Loader, LoadRequest
 from bridge.msbuild_properties import MsBuildProperties
 from bridge.options import Options
 from bridge.progress import ProgressSink, Stage
 from bridge.recoveries import Recoveries
+from bridge.side_by_side import both
 from bridge.snapshots import SnapshotId
 from bridge.state_directory import StateDirectory
 from bridge.states import State
@@ -118,13 +119,7 @@ class Workbench:
         return workspace
 
     async def _load(self, request: LoadRequest, alias: str | None, tell: ProgressSink) -> Workspace:
-        load = await self._loader.look(request, tell)
-        supervisor = self._loader.supervise(request, load)
-        supervisor.on_progress = Stage(tell, 50, 100)
-        try:
-            await self._servers.start(_keep, supervisor)
-        finally:
-            supervisor.on_progress = None  # whoever watched this load is not there for later ones
+        load, supervisor = await self._started(request, tell)
         try:
             report = (await supervisor.session()).load_report
             workspace = Workspace(
@@ -146,6 +141,30 @@ class Workbench:
         await self._publish(workspace)
         await self._watch(workspace)
         return workspace
+
+    async def _started(self, request: LoadRequest, tell: ProgressSink) -> tuple[Load, Supervisor]:
+        """The projects, and a server that has loaded them; its process starts while they are read, where it can."""
+        if not self._loader.starts_ahead(request):
+            load = await self._loader.look(request, tell)
+            supervisor = self._loader.supervise(request, load)
+            await self._start(supervisor, tell)
+            return load, supervisor
+        supervisor = self._loader.supervise(request)
+
+        async def look() -> Load:
+            found = await self._loader.look(request, tell)
+            supervisor.retarget(self._loader.target(request, found), request.environment)
+            return found
+
+        load, _ = await both(look, partial(self._start, supervisor, tell))
+        return load, supervisor
+
+    async def _start(self, supervisor: Supervisor, tell: ProgressSink) -> None:
+        supervisor.on_progress = Stage(tell, 50, 100)
+        try:
+            await self._servers.start(_keep, supervisor)
+        finally:
+            supervisor.on_progress = None  # whoever watched this load is not there for later ones
 
     async def _require_unmoved(self, workspace: Workspace) -> None:
         change = await workspace.first_change()

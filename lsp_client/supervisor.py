@@ -123,11 +123,13 @@ class Supervisor:
         on_progress: Callable[[float | None, str], None] | None = None,
         tree_directory: Path | None = None,
         loads_when_told: bool = False,
+        warms_up: bool = False,
     ) -> None:
         """``environment`` is the whole environment of the process; ``text_reader`` gives the decoded text of a file
         on disk without its byte order mark, ``None`` when it has none.  With ``tree_directory``, a private directory,
         the server gets a tree of its own to look at, where the system allows that.  With ``loads_when_told`` the
-        process starts at once, and loads what the first ``retarget`` names: of ``target`` the projects may be missing."""
+        process starts at once, and loads what the first ``retarget`` names: of ``target`` the projects may be missing.  With
+        ``warms_up`` each process compiles some of what it loads before anybody asks."""
         self.launch = launch
         self.state: State = "starting"
         self.generation = 0
@@ -135,6 +137,7 @@ class Supervisor:
         self.on_progress = on_progress
         """Called with percent (0 to 100, or None) and a text while a load goes on; may be set before each load."""
         self._target = target
+        self._warms_up = warms_up
         self._target_known = anyio.Event()
         if not loads_when_told:
             self._target_known.set()
@@ -437,7 +440,8 @@ class Supervisor:
                 tasks.cancel_scope.cancel()
 
             tasks.start_soon(end_after, self._wanted_otherwise)
-            tasks.start_soon(session.warm_up)
+            if self._warms_up:
+                tasks.start_soon(session.warm_up)
             try:
                 await session.start(environment, target=self._known_target)
                 on_ready(session)

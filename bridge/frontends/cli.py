@@ -42,6 +42,10 @@ OPTION_HELP: Mapping[str, tuple[str, str]] = {
         "pick-up|report",
         "Whether a change on disk outside a transaction is picked up, or reported as WorkspaceOutOfDate.",
     ),
+    "warm_up": (
+        "auto|off",
+        "Whether a server compiles a little of what it has loaded before the first question about it.",
+    ),
     "watch": (
         "auto|off",
         "Whether folders are watched, so that a change on disk is told before the next call meets it.",

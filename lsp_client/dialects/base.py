@@ -47,13 +47,16 @@ class LoadTarget:
 
     ``path`` is the solution, filter or project file; ``root`` the workspace folder, and the server's working
     directory, so that a ``global.json`` beside the solution counts; ``projects`` the project files in it, as far as
-    they are known.  ``automatic_restore`` lets a server that can run ``dotnet restore`` do so by itself.
+    they are known, and ``documents`` how many files they compile (``None``: not known).  ``samples`` are documents of
+    different projects.  ``automatic_restore`` lets a server that can run ``dotnet restore`` do so by itself.
     """
 
     path: Path
     root: Path
     projects: tuple[Path, ...] = ()
     automatic_restore: bool = False
+    documents: int | None = None
+    samples: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +241,9 @@ class Port(Protocol):
     def probe_file(self) -> Path | None:
         """Some source file that the server should know."""
 
+    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
+        """All diagnostics of a document.  Raises DocumentNotSeen and what ``ask`` raises."""
+
     def text_seen(self, path: Path) -> str | None:
         """The text the server has for a document: the open one, else the one on disk; ``None`` when there is none."""
 
@@ -376,6 +382,12 @@ class Dialect(Protocol):
         Raises WorkspaceLoadFailed.  Not bounded: the session bounds it.
         """
 
+    async def warm_up(self, port: Port) -> None:
+        """Ask what makes the server compile what it loads, while nobody waits for an answer.
+
+        Runs beside the load and may go on after it.  Raises what asking raises; nothing depends on it.
+        """
+
     async def knows(self, port: Port, path: Path) -> bool:
         """Whether an empty answer about the file means "none": it is a document of the loaded solution."""
 
@@ -394,6 +406,13 @@ class Dialect(Protocol):
         project: ProjectChoice | None = None,
     ) -> ActionListing:
         """The actions of a place.  ``diagnostics`` are those of the whole document, ``None`` when not pulled."""
+
+    def elsewhere(self, action: ServerAction, path: Path, place: Range) -> ServerAction | None:
+        """A listed action for another place, ready to be resolved there without a listing of that place.
+
+        Resolving it is an error where it is not offered.  ``None`` where the server identifies actions by more than
+        title and place.
+        """
 
     async def files_changed(self, holder: Holder, events: Sequence[FileEvent]) -> bool:
         """Make changes on disk known.  True: the server is known to have taken them in."""

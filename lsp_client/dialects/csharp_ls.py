@@ -35,6 +35,7 @@ from lsp_client.dialects.base import (
     LoadTarget,
     Port,
     ProjectChoice,
+    ServerAction,
     Severity,
 )
 from lsp_client.dialects.common import (
@@ -56,6 +57,7 @@ from lsp_client.dialects.csharp_ls_listing import Offer, classify
 from lsp_client.errors import ProtocolViolation, RequestTimedOut, ResponseError
 from lsp_client.failures import WorkspaceLoadFailed
 from lsp_client.messages import (
+    ABSENT,
     CodeAction,
     Diagnostic,
     DiagnosticReport,
@@ -66,8 +68,11 @@ from lsp_client.messages import (
     WorkDoneProgress,
     decode,
     decode_optional,
+    encode,
 )
 from lsp_client.texts import LineRule, end_position
+from lsp_client.uris import path_to_uri
+from lsp_client.workspace_report import workspace_report
 
 RELOAD_STARTS_WITHIN: Final = 20.0
 """Seconds from the event of a project file to the first sign of the reload: the server itself waits five."""
@@ -75,6 +80,9 @@ RELOAD_STARTS_WITHIN: Final = 20.0
 PROBE_TIMEOUT: Final = 15.0
 """Seconds for the second question that tells fixes from refactorings.  It is a listing of the whole document; a
 document with so many errors that this does not suffice is left undecided."""
+
+WARM_UP_DOCUMENTS: Final = 500
+"""The largest solution that is compiled as a whole before somebody asks: some seconds on two cores."""
 
 _PROJECT_IN_TEXT: Final = re.compile(r"'(?P<project>/[^'\n]*proj)'")
 _SOLUTION_FAILED: Final = re.compile(r"^(?:csharp-ls: )?Solution .*could not be loaded")
@@ -85,6 +93,11 @@ _PROJECT_FAILED: Final = re.compile(
 _FRAMEWORK: Final = re.compile(r"Will use MSBuild props: map \[[^\]\n]*\(TargetFramework, ([^)\s]+)\)")
 _FINISHED: Final = re.compile(r"^csharp-ls: Finished loading solution")
 _PREFIX: Final = re.compile(r"^csharp-ls: ")
+
+
+class _ResolveData(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    text_document_uri: str
+    range: Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +185,15 @@ class CsharpLsDialect:
                 "The server answered before it had loaded anything.", port.watch.messages
             )
 
+    async def warm_up(self, port: Port) -> None:
+        """Have all projects compiled, beside the question that proves the load, and only where that is soon done.
+
+        To the server it is a request of the background: neither changes of documents nor questions wait for it.
+        """
+        documents = port.target.documents
+        if documents is not None and documents <= WARM_UP_DOCUMENTS:
+            await workspace_report(port, timeout=port.load_timeout)
+
     # --- code actions -----------------------------------------------------------------------------------
 
     async def knows(self, port: Port, path: Path) -> bool:
@@ -203,6 +225,18 @@ class CsharpLsDialect:
         if near and not all(offer.is_marked_fix for offer in offers):
             comparison = await _comparison(port, path, place, near)
         return classify(offers, place, near, comparison, self.edit_commands)
+
+    def elsewhere(self, action: ServerAction, path: Path, place: Range) -> ServerAction | None:
+        """It lists a place anew to resolve an action, and takes the first of its title: what it wants is the place."""
+        try:
+            payload = decode(action.payload, dict[str, msgspec.Raw])
+            known = decode(payload.get("data", ABSENT), _ResolveData)
+        except ProtocolViolation:
+            return None  # another version, which keeps other data
+        if known.range != action.range:
+            return None
+        there = {**payload, "data": _ResolveData(path_to_uri(path), place)}
+        return replace(action, payload=msgspec.Raw(encode(there)), range=place, place=None, diagnostics=None)
 
     # --- files ------------------------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from lsp_client.dialects.base import (
     LoadTarget,
     Port,
     ProjectChoice,
+    ServerAction,
     Severity,
 )
 from lsp_client.dialects.common import (
@@ -81,6 +82,9 @@ MEMBERSHIP_INTERVAL: Final = 0.1
 
 MAX_HELD: Final = 256
 """More changed files than this at once (another branch was checked out) are for a new process, not for open documents."""
+
+WARM_UP_PROJECTS: Final = 1
+"""Projects that are looked into before somebody asks: the others are seldom far from them."""
 
 RELOAD_FILES: Final = frozenset({"global.json", ".editorconfig", ".globalconfig"})
 """Taken in without a sign, if at all."""
@@ -255,6 +259,13 @@ class RoslynDialect:
             if silence.cancelled_caught:
                 raise WorkspaceLoadFailed(port.watch.failure or "the load failed", port.watch.messages)
 
+    async def warm_up(self, port: Port) -> None:
+        """Have a document of each project looked at when they are loaded, one after the other: the first look at one
+        loads the analyzers and compiles what the project needs."""
+        await port.watch.ended_beyond(0)
+        for path in port.target.samples[:WARM_UP_PROJECTS]:
+            await port.diagnostics(path)
+
     # --- code actions -----------------------------------------------------------------------------------
 
     async def knows(self, port: Port, path: Path) -> bool:
@@ -295,6 +306,11 @@ class RoslynDialect:
         )
         known = context if diagnostics is not None else None
         return read_listing(raw, place, known, self.edit_commands)
+
+    def elsewhere(self, action: ServerAction, path: Path, place: Range) -> ServerAction | None:
+        """Never: its actions carry what only a listing knows."""
+        del action, path, place
+        return None
 
     # --- files ------------------------------------------------------------------------------------------
 

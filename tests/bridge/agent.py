@@ -50,10 +50,16 @@ TEST_BOUND = 30.0
 """Seconds for one story; a healthy one takes less than one."""
 
 PATIENT = Options(
-    server="embedded", load_timeout=20.0, request_timeout=10.0, restart_timeout=10.0, watch="off"
+    server="embedded",
+    load_timeout=20.0,
+    request_timeout=10.0,
+    restart_timeout=10.0,
+    warm_up="off",
+    watch="off",
 )
 """The bridge's own defaults are made for compilers; a test that waits so long has failed.  A watch would meet what happens
-on disk at a moment that no test chooses; ``test_watching`` has its own."""
+on disk at a moment that no test chooses (``test_watching`` has its own), and a warm server was asked what no test asks
+(``test_warm_up`` has its own)."""
 
 
 class UnexpectedRefusal(AssertionError):

@@ -198,7 +198,8 @@ class PlayedFixer:
         path = uri_to_path(asked.data.uri)
         self.resolved.append(path.name)
         for rule, found in self._touching(path, asked.data.range):
-            if rule.title_for(found) == asked.title and not self.broken:
+            is_offered = not self.broken and path.name not in self.offers_nothing_in
+            if rule.title_for(found) == asked.title and is_offered:
                 edits = rule.edits(path, self.server.seen(path), found)
                 return {"title": asked.title, "edit": {"documentChanges": list(edits)}}
         raise ResponseError("codeAction/resolve", -32603, "Internal error: Exception")

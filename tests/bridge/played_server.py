@@ -187,6 +187,8 @@ class PlayedServer:
         """What it offers everywhere; ``None``: one line more."""
         self.answers: dict[str, Handler] = {}
         """Handlers that take the place of the usual ones."""
+        self.while_loading: Callable[[], object] = lambda: None
+        """What happens in the world while it loads."""
         self.heard: list[str] = []
         """The methods of all messages, in order."""
         self.processes: list[int] = []
@@ -257,6 +259,7 @@ class PlayedServer:
             if method == "exit":
                 self._tasks.start_soon(stream.aclose)
             elif method in ("solution/open", "project/open") and self.loads:
+                self.while_loading()
                 self._finish_load(connection)
             self._told(method, params)
 

@@ -51,6 +51,14 @@ PROMISES: Mapping[str, tuple[str, str]] = {
     ),
     "open.progress": ("issue, Must show", "Opening streams progress that never goes back."),
     "open.ready": ("behaviour 15", "Opening returns only when questions will be answered truly."),
+    "open.at-once": (
+        "issue 5, Must show",
+        "A server starts while the projects are read, and loads when they are known.",
+    ),
+    "warm-up": (
+        "issue 5, Must show",
+        "A server compiles a little before anybody asks, and nobody waits for that.",
+    ),
     "open.changed-during-load": (
         "behaviour 1",
         "Inputs that move during the load are WorkspaceChangedDuringLoad.",

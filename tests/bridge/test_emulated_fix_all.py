@@ -273,6 +273,20 @@ async def test_hidden_diagnostics_are_fixed_and_one_question_mends_a_document(
         assert fixer.reports == 2
 
 
+async def test_a_title_that_no_other_action_bears_is_resolved_without_a_listing_and_listed_where_that_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {APPLE: "using UnusedA;\n", PEAR: "using UnusedC;\n", PROGRAM: "using UnusedD;\n"}
+    async with fixing(tmp_path, monkeypatch, texts, [USINGS]) as (made, fixer):
+        fixer.offers_nothing_in = frozenset({"Pear.cs"})
+        result = await fixed_all(made, APPLE, "using UnusedA;\n", str(USINGS.title))
+        assert fixer.listed[1:] == ["Pear.cs", "Pear.cs"], (
+            "once a round: only a listing tells that it is not offered"
+        )
+        assert texts_of(made, result) == {APPLE: "", PROGRAM: ""}
+        assert (result.affected_before, result.remaining_after) == (3, 1)
+
+
 @keeps("emulated.titles")
 async def test_titles_that_name_their_place_are_one_fix_where_the_list_has_their_form(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -164,11 +164,7 @@ async def project_outside_root(made: Scene) -> Refusal:
 
 
 async def changed_during_load(made: Scene) -> Refusal:
-    async def initialize(_params: msgspec.Raw) -> object:
-        write(made.file(FILE), "class Changed { }")
-        return {"capabilities": {}}
-
-    made.server.answers["initialize"] = initialize
+    made.server.while_loading = lambda: write(made.file(FILE), "class Changed { }")
     return await open_refused(made, made.solution)
 
 

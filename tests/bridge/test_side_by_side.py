@@ -5,7 +5,7 @@ from functools import partial
 import anyio
 import pytest
 
-from bridge.side_by_side import side_by_side
+from bridge.side_by_side import both, side_by_side
 
 pytestmark = pytest.mark.anyio
 
@@ -57,3 +57,58 @@ async def test_the_first_failure_is_raised_alone_and_the_others_are_cancelled() 
     with pytest.raises(LookupError, match="first"):
         await side_by_side([waits, fails, waits], at_once=2)
     assert cancelled == [True]
+
+
+async def test_of_two_pieces_of_work_both_results_come_back_and_neither_waits_for_the_other() -> None:
+    met = anyio.Event()
+
+    async def first() -> int:
+        await met.wait()
+        return 1
+
+    async def second() -> str:
+        met.set()
+        return "two"
+
+    assert await both(first, second) == (1, "two")
+
+
+async def test_a_failure_of_the_first_is_told_and_ends_the_second() -> None:
+    ended = []
+
+    async def fails() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise LookupError("first")
+
+    async def waits() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append(True)
+
+    with pytest.raises(LookupError, match="first"):
+        await both(fails, waits)
+    assert ended == [True]
+
+
+async def test_a_failure_of_the_second_waits_for_the_first_which_has_the_say() -> None:
+    failed = anyio.Event()
+
+    async def fails() -> None:
+        failed.set()
+        raise LookupError("second")
+
+    async def good() -> int:
+        await failed.wait()
+        await anyio.lowlevel.checkpoint()
+        return 1
+
+    async def bad() -> None:
+        await failed.wait()
+        raise KeyError("first")
+
+    with pytest.raises(LookupError, match="second"):
+        await both(good, fails)
+    failed = anyio.Event()
+    with pytest.raises(KeyError, match="first"):
+        await both(bad, fails)

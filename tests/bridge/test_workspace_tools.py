@@ -341,17 +341,12 @@ async def test_a_missing_server_and_a_missing_sdk_are_told_apart(
 @keeps("open.changed-during-load")
 async def test_a_file_that_changes_while_the_server_loads_is_a_reason_to_try_again(tmp_path: Path) -> None:
     async with scene(tmp_path) as made:
-
-        async def initialize(_params: msgspec.Raw) -> object:
-            made.file(FILE).write_text("class Changed { }", encoding="utf-8")
-            return {"capabilities": {}}
-
-        made.server.answers["initialize"] = initialize
+        made.server.while_loading = lambda: made.file(FILE).write_text("class Changed { }", encoding="utf-8")
         refusal = await made.agent.refused("workspace-open", path=str(made.solution))
         assert (refusal.code, refusal.kind) == ("WorkspaceChangedDuringLoad", "RetryRequest")
         assert FILE in refusal.message
         assert not any(psutil.pid_exists(pid) for pid in made.server.processes)
-        del made.server.answers["initialize"]
+        made.server.while_loading = lambda: None
         await made.agent.open(made.solution)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from lsp_client.dialects.base import LoadTarget, Watch
 from lsp_client.errors import ProtocolViolation
+from lsp_client.messages import Diagnostic
 from lsp_client.workspace_report import workspace_report
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +33,9 @@ class Answering:
 
     def probe_file(self) -> Path | None:
         return None
+
+    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
+        raise AssertionError(f"a report asks about no single document: {path}")
 
     def text_seen(self, path: Path) -> str | None:
         raise AssertionError(f"a report needs no text: {path}")

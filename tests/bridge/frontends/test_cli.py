@@ -72,6 +72,7 @@ def test_each_option_reaches_the_options_in_kebab_case() -> None:
         "restore": "never",
         "server_view": "overlay",
         "external_changes": "report",
+        "warm_up": "off",
         "watch": "off",
         "line_endings": "keep",
         "commit_validation": "no-new-compiler-errors",
