@@ -324,6 +324,12 @@ class Tree:
     def probe(self) -> None:
         """Create and delete something in the root.  Raises ``Refused`` where that cannot be."""
         try:
+            os.setxattr(self._directory, "user.overlay.probe", b"")
+        except OSError as error:
+            # An overlay does without them in silence; then copies of real files cannot be told from what the server has made.
+            kind = _kind_of(self._directory)
+            raise Refused(f"the state directory is on {kind}, which keeps no extended attributes") from error
+        try:
             self._write(_PROBE, "")
             os.unlink(f"{self._root}/{_PROBE}")  # noqa: PTH108 - as above
         except OSError as error:

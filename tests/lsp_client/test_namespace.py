@@ -304,6 +304,10 @@ REFUSALS = {
         'mkdir "$2/s/in"; set -- "$1" "$2/s/in" "$3" "$4" "$5" "$6"',
         "no overlay can be mounted there",
     ),
+    "state without attributes": (
+        'mount -t ramfs none "$2"',
+        "the state directory is on ramfs, which keeps no extended attributes",
+    ),
     "root in /var/tmp": (
         'mkdir -p /var/tmp; mount --bind "$1" /var/tmp; set -- /var/tmp "$2" "$3" "$4" "$5" "$6"',
         "is private inside",
