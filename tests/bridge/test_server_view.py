@@ -170,6 +170,24 @@ async def test_a_stage_that_is_cancelled_while_the_server_takes_its_files_in_los
         assert told == [("Nut.cs", "created")], f"told once more; revision {revision}"
 
 
+async def test_a_server_killed_while_it_takes_staged_files_in_costs_neither_the_stage_nor_the_disk_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
+) -> None:
+    async with compiled(tmp_path, monkeypatch, server_view="overlay") as (made, _):
+        before = sources(made.root)
+        await made.agent.start()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stage_texts, made, {NUT: "class Nut { }\n"})
+            await made.server.until(lambda: made.server.came_and_went)
+            made.server.reloads = True
+            made.server.kill()
+        assert len(made.server.processes) == 2
+        assert made.agent.identity.transaction_revision == 1
+        assert (await made.agent.listing(NUT)).notes is None
+        assert made.server.inside(made.file(NUT)).exists()
+        assert sources(made.root) == before
+
+
 async def test_when_the_keeper_of_the_view_is_gone_the_server_is_started_anew_with_a_view_that_is_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, views: None
 ) -> None:
@@ -255,7 +273,8 @@ async def test_by_default_no_server_has_a_view_of_its_own(tmp_path: Path) -> Non
 @keeps("view.members")
 async def test_the_embedded_server_works_in_a_view_from_end_to_end(tmp_path: Path, views: None) -> None:
     root = tmp_path / "shop"
-    solution = write_solution(root)
+    solution = tmp_path / "Link to it: a,b" / write_solution(root).name
+    solution.parent.symlink_to(root)
     two = "namespace Shop;\n\npublic class Apple\n{\n}\n\npublic class Fig\n{\n}\n"
     (root / APPLE).write_text(two)
     async with real_bridge(tmp_path, server_view="overlay") as agent:
