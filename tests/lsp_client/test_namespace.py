@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from lsp_client import staged_tree
 from lsp_client.scratch import sweep
 from lsp_client.staged_tree import TreeLost
 from tests.lsp_client.inside import BOUND, inside, views
@@ -426,6 +427,19 @@ async def test_a_writer_that_is_killed_is_noticed_by_the_next_order(root: Path, 
         await writer.gone()
         with pytest.raises(TreeLost):
             await made.show({"New.cs": "x"})
+
+
+async def test_a_writer_that_does_not_answer_is_given_up_and_goes_with_the_server(
+    root: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with inside(root, state) as made:
+        writer = Watched(made.writer.pid)
+        os.kill(writer.pid, signal.SIGSTOP)
+        monkeypatch.setattr(staged_tree, "ORDER_TIMEOUT", 0.2)
+        with pytest.raises(TreeLost, match="takes no order"):
+            await made.show({"New.cs": "x"})
+    await writer.gone()
+    assert list(state.iterdir()) == []
 
 
 BRIDGE = """
