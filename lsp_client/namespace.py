@@ -19,7 +19,7 @@ A file that changes without anybody being told, because it is no input of a proj
 A root that is moved away takes its mounts along, one that is removed ends them, and the path leads to the real disk
 again.  So each order begins with a look whether the view is still there; without it the bridge starts a new server.
 
-Between the first write of a commit and the fresh view the server is asked nothing, which is the bridge's part.
+Between the first write of a commit and the fresh view no caller asks the server anything, which is the bridge's part.
 Stopping its processes for that time was weighed: readers that worked in a view while its files were replaced from below
 met no error but the file that is gone, as they do on any disk.
 
