@@ -71,6 +71,9 @@ AT_ONCE: Final = 4
 """Documents asked about at a time.  csharp-ls answers questions that only read side by side; beyond the number of
 cores there is nothing to gain, and with one in reserve no core waits for us."""
 
+MOST_ASKED_AGAIN: Final = 8
+"""Fixes that are asked for again when they are staged; each may take csharp-ls a tenth of a second by then."""
+
 DOCUMENTS_A_TURN: Final = 50
 """Documents between two looks at the bounds."""
 
@@ -170,23 +173,33 @@ async def replay(
 ) -> Overlay:
     """The tree that ``emulate`` gave, made again from the server's answers of then.
 
-    Only for the same snapshot and the same server process, so that the same questions are about the same texts.  One
-    of them is asked again: the first about the reference's document.  Needs the writer's lease; stages nothing.
-    Raises ``FixAllUnavailable`` when it is answered otherwise, and the refusals of an edit.
+    Only for the same snapshot and the same server process, so that the same questions are about the same texts.  Those
+    of the first round are asked again, all of them or ``MOST_ASKED_AGAIN`` among them.  Needs the writer's lease; stages
+    nothing.  Raises ``FixAllUnavailable`` when one is answered otherwise, and the refusals of an edit.
     """
     job = _job(workspace, reference, action, scope, max_documents=max_documents, line_endings=line_endings)
-    witness = next((a for a in answers[0] if a.path == reference.document), answers[0][0])
-    if (
-        await ask(workspace, partial(_fix_at, job, witness.path, witness.item, witness.diagnostics))
-        != witness
-    ):
-        raise job.refusal(
-            f"the server would make another change of {job.named(witness.path, witness.item)} now."
-        )
+    again = _spread(answers[0], MOST_ASKED_AGAIN)
+    for before, now in zip(again, await ask(workspace, partial(_asked_again, job, again)), strict=True):
+        if now != before:
+            raise job.refusal(
+                f"the server would make another change of {job.named(before.path, before.item)} now."
+            )
     tree = workspace.overlay
     for taken in answers:
         tree = await _planned(job, tree, taken)
     return tree
+
+
+def _spread(answers: Sequence[Answer], most: int) -> Sequence[Answer]:
+    """All of them, or ``most`` from the first to the last at equal distances."""
+    if len(answers) <= most:
+        return answers
+    return [answers[number * (len(answers) - 1) // (most - 1)] for number in range(most)]
+
+
+async def _asked_again(job: _Job, answers: Sequence[Answer], session: Session) -> list[Answer | None]:
+    questions = [partial(_fix_at, job, a.path, a.item, a.diagnostics, session) for a in answers]
+    return await side_by_side(questions, at_once=AT_ONCE)
 
 
 def _job(

@@ -5,7 +5,7 @@ Staging computes it all again on the same snapshot and demands the same fingerpr
 looked at, and a server that answers differently the second time is found out (``MutationCandidateChanged``).
 
 The edit is the server's own fix-all where it has one, and the bridge's else (``bridge.emulated_fix_all``), which is
-made again from the server's single answers, one of them asked for once more: asking for all of them a second time takes
+made again from the server's single answers, some of them asked for once more: asking for very many a second time takes
 csharp-ls several times as long as the first.  Neither is believed about its reach: an edit of anything outside of the
 scope that was asked for is refused as a whole.
 

@@ -31,6 +31,9 @@ from transactions.overlay import Overlay
 MOST_COUNTED = 50
 """Changed documents whose diagnostics are counted; as many as a fix-all may change unless the caller wants more."""
 
+MOST_COMPILED = 500
+"""The same where the compiler alone is asked."""
+
 LONGEST_COUNT = 30.0
 """Seconds for both counts together: a document takes tenths of one on two idle cores."""
 
@@ -68,10 +71,9 @@ async def count(
     """Count in the changed ``documents`` on the current tree, and on ``planned``.  Needs the writer's lease."""
     if not (mended.ids or mended.candidates):
         return not_counted("The server does not say which diagnostics this fix belongs to.")
-    if len(documents) > MOST_COUNTED:
-        return not_counted(
-            f"{len(documents)} documents change; diagnostics are counted in at most {MOST_COUNTED}."
-        )
+    most = MOST_COMPILED if _is_of_compiler(mended) else MOST_COUNTED
+    if len(documents) > most:
+        return not_counted(f"{len(documents)} documents change; diagnostics are counted in at most {most}.")
     with anyio.move_on_after(LONGEST_COUNT):
         try:
             before = await _pulled(workspace, workspace.overlay, documents, mended, Stage(tell, 0, 50))
@@ -96,9 +98,12 @@ async def _pulled(
 
 
 def _pull_for(mended: Mended) -> PullOne:
-    """The compiler's own diagnostics are had ten times faster alone."""
-    of_compiler = bool(mended.ids) and all(found.startswith("CS") for found in mended.ids)
-    return Session.compiler_diagnostics if of_compiler else Session.diagnostics
+    return Session.compiler_diagnostics if _is_of_compiler(mended) else Session.diagnostics
+
+
+def _is_of_compiler(mended: Mended) -> bool:
+    """Whether only the compiler's own diagnostics are to be counted, which are had ten times faster alone."""
+    return bool(mended.ids) and all(found.startswith("CS") for found in mended.ids)
 
 
 def _compared(workspace: Workspace, mended: Mended, before: Pulled, after: Pulled) -> Counts:

@@ -365,7 +365,7 @@ async def test_more_documents_than_allowed_are_refused(
         assert refusal.value.code == "FixAllLimitExceeded"
 
 
-async def test_made_again_of_the_answers_it_is_the_same_and_one_fix_is_asked_for(
+async def test_made_again_of_the_answers_it_is_the_same_and_the_first_round_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {APPLE: "! ! ! \n! \n", PEAR: "! ! \n", PROGRAM: "! \n"}
@@ -376,8 +376,24 @@ async def test_made_again_of_the_answers_it_is_the_same_and_one_fix_is_asked_for
         fixer.resolved.clear()
         tree = await replayed(made, PEAR, "!", "Mark it", result.answers)
         assert tree.has_same_content(result.planned)
-        assert fixer.resolved == ["Pear.cs"]
+        first_round = [answer.path.name for answer in result.answers[0]]
+        assert sorted(fixer.resolved) == sorted(first_round)
         assert fixer.reports == 3
+
+
+async def test_of_many_answers_some_are_asked_for_again_from_the_first_to_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bridge.emulated_fix_all.MOST_ASKED_AGAIN", 3)
+    texts = {APPLE: "old_a old_b old_c\n", PEAR: "old_d\n", PROGRAM: "old_e old_f\n"}
+    async with fixing(tmp_path, monkeypatch, texts) as (made, fixer):
+        result = await fixed_all(made, APPLE, "old_b", str(OLD.title))
+        fixer.resolved.clear()
+        tree = await replayed(made, APPLE, "old_b", str(OLD.title), result.answers)
+        assert tree.has_same_content(result.planned)
+        names = [answer.path.name for answer in result.answers[0]]
+        assert len(names) == 6
+        assert sorted(fixer.resolved) == sorted([names[0], names[2], names[5]])
 
 
 async def test_a_server_that_would_answer_otherwise_now_refuses_it(

@@ -668,7 +668,7 @@ async def test_counts_that_are_not_the_whole_are_null_with_the_reason(
         assert await counted(made) == (None, None, "The server does not report CS0246 in these documents.")
         compiler.error_id = "CS0246"
         with monkeypatch.context() as patch:
-            patch.setattr("bridge.fix_counts.MOST_COUNTED", 1)
+            patch.setattr("bridge.fix_counts.MOST_COMPILED", 1)  # CS0246 is the compiler's
             before, after, why = await counted(made)
             assert (before, after) == (None, None)
             assert why is not None
