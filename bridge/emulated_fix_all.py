@@ -71,7 +71,7 @@ AT_ONCE: Final = 4
 """Documents asked about at a time.  csharp-ls answers questions that only read side by side; beyond the number of
 cores there is nothing to gain, and with one in reserve no core waits for us."""
 
-MOST_ASKED_AGAIN: Final = 8
+MOST_ASKED_AGAIN: Final = 4
 """Fixes that are asked for again when they are staged; each may take csharp-ls a tenth of a second by then."""
 
 DOCUMENTS_A_TURN: Final = 50

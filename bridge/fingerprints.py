@@ -17,6 +17,9 @@ from pathlib import Path
 GRAIN_NS = 2_000_000_000
 """How coarse a file system's clock may be: FAT counts in two seconds."""
 
+RACE_MARGIN_NS = 50_000_000
+"""What changed so shortly before somebody began to read it may have been read half old."""
+
 IGNORED_FOLDERS = frozenset({"bin", "obj", "node_modules"})
 """Folders no default glob looks into, or where builds write; dot folders are ignored as well."""
 
@@ -100,3 +103,18 @@ def source_directories(roots: Sequence[Path]) -> tuple[Path, ...]:
         except OSError:
             continue
     return tuple(sorted(found))
+
+
+def untouched_since(paths: Iterable[Path], instant_ns: int) -> bool:
+    """Whether none of these files and folders was written, replaced or relisted at an instant or later; blocks.
+
+    ``instant_ns`` is of ``time.time_ns``.  What is absent counts as untouched: that it was there is not to be seen here.
+    """
+    for path in paths:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if max(status.st_mtime_ns, status.st_ctime_ns) >= instant_ns - RACE_MARGIN_NS:
+            return False
+    return True

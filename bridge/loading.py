@@ -20,6 +20,7 @@ from anyio import to_thread
 from bridge.dotnet import SdkMissing, check_sdk, child_environment
 from bridge.errors import BridgeError
 from bridge.generated_solution import write_generated_solution
+from bridge.head_start import HeadStart, head_start
 from bridge.links import Links, read_links
 from bridge.msbuild import MsBuild
 from bridge.msbuild_properties import MsBuildProperties
@@ -200,12 +201,29 @@ class Loader:
         """Whether a server can start before the projects are known: its command line and its view do not need them."""
         return self._options.server_view == "text" and request.launch.dialect.accepts(request.path)
 
-    def supervise(self, request: LoadRequest, load: Load | None = None) -> Supervisor:
-        """The keeper of this workspace's server; it is not running yet, and loads when it has been told the projects."""
+    async def head_start(self, request: LoadRequest) -> HeadStart | None:
+        """What the server may begin to load before the projects are read; ``None``: nothing."""
+        if request.dotnet is None:
+            return None
+        return await to_thread.run_sync(head_start, request.path, request.root)
+
+    def supervise_ahead(self, request: LoadRequest, start: HeadStart | None) -> Supervisor:
+        """The keeper of a server that starts, or even loads, before it is told the projects by ``retarget``."""
+        projects = () if start is None else start.projects
+        target = LoadTarget(request.path, request.root, projects)
+        return self._supervisor(request, target, ahead="process" if start is None else "load")
+
+    def supervise(self, request: LoadRequest, load: Load) -> Supervisor:
+        """The keeper of this workspace's server; it is not running yet."""
+        return self._supervisor(request, self.target(request, load))
+
+    def _supervisor(
+        self, request: LoadRequest, target: LoadTarget, *, ahead: Literal["process", "load"] | None = None
+    ) -> Supervisor:
         options = self._options
         return Supervisor(
             request.launch,
-            LoadTarget(request.path, request.root) if load is None else self.target(request, load),
+            target,
             request.environment,
             Waits(
                 load_timeout=options.load_timeout,
@@ -215,7 +233,7 @@ class Loader:
             log_directory=self._state.directory("server-logs"),
             text_reader=read_text,
             tree_directory=self._state.directory(VIEWS) if options.server_view == "overlay" else None,
-            loads_when_told=load is None,
+            ahead=ahead,
             warms_up=options.warm_up == "auto",
         )
 

@@ -22,7 +22,7 @@ import anyio
 from anyio import to_thread
 
 from bridge.children import ChildFailed, Completed, run
-from bridge.fingerprints import Fingerprints, source_directories
+from bridge.fingerprints import Fingerprints, source_directories, untouched_since
 from bridge.msbuild_imports import ImportScan, imports_in_flattened, scan_imports
 from bridge.nuget_files import ASSETS_NAME, is_generated_by_restore, is_inert
 
@@ -34,8 +34,6 @@ ERROR_LINES = 10
 """Lines of MSBuild's own words that a failure carries."""
 _ERROR_LINE = re.compile(r"(?:^|[\s:])error(?: [A-Z]+\d+)?\s*:", re.IGNORECASE)
 _PROJECT_AT_END = re.compile(r"\s\[[^\[\]]*\]$")
-RACE_MARGIN_NS = 50_000_000
-"""An input changed this shortly before an evaluation, or during it, may have been read half old: not cached."""
 
 PROPERTIES = (
     "AssemblyName",
@@ -170,7 +168,7 @@ class MsBuild:
             sources = await self._in_thread(_sources_of, answer, directory)
         if sources is not None:
             fresh = _Kept(await self._in_thread(self._fingerprints.of, *sources), sources, answer)
-            if await self._in_thread(_untouched_since, sources, started_ns - RACE_MARGIN_NS):
+            if await self._in_thread(untouched_since, (*sources[0], *sources[1]), started_ns):
                 self._kept[key] = fresh
         if isinstance(answer, EvaluationFailed):
             raise answer
@@ -367,14 +365,3 @@ def _sources_of(answer: Evaluation | EvaluationFailed, directory: Path) -> _Sour
     scan = scan_imports(answer.project, {})
     present, absent = _governing_files(answer.project, directory)
     return ((*scan.present, *scan.absent, *present, *absent), ()) if scan.complete else None
-
-
-def _untouched_since(sources: _Sources, instant_ns: int) -> bool:
-    for path in (*sources[0], *sources[1]):
-        try:
-            status = path.stat()
-        except OSError:
-            continue  # absent then and now, or the fingerprint will tell
-        if max(status.st_mtime_ns, status.st_ctime_ns) >= instant_ns:
-            return False
-    return True

@@ -21,6 +21,7 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from bridge import solutions
 from bridge.committing import InputsChanged, Order, intended, is_written, write
 from bridge.errors import BridgeError
+from bridge.head_start import counts
 from bridge.instances import Neighbours, neighbours
 from bridge.loading import VIEWS, Load, Loader, LoadRequest
 from bridge.msbuild_properties import MsBuildProperties
@@ -34,6 +35,7 @@ from bridge.states import State
 from bridge.watching import Hint, Watcher
 from bridge.workspace import Workspace
 from lsp_client.discovery import find_dotnet
+from lsp_client.errors import LanguageServerError
 from lsp_client.scratch import sweep
 from lsp_client.supervisor import Supervisor
 from schemas.selectors import WorkspaceSelector
@@ -143,28 +145,40 @@ class Workbench:
         return workspace
 
     async def _started(self, request: LoadRequest, tell: ProgressSink) -> tuple[Load, Supervisor]:
-        """The projects, and a server that has loaded them; its process starts while they are read, where it can."""
+        """The projects, and a server that has loaded them; it begins while they are read, as far as it may."""
         if not self._loader.starts_ahead(request):
             load = await self._loader.look(request, tell)
-            supervisor = self._loader.supervise(request, load)
-            await self._start(supervisor, tell)
-            return load, supervisor
-        supervisor = self._loader.supervise(request)
+            return load, await self._start(self._loader.supervise(request, load), tell)
+        start = await self._loader.head_start(request)
+        supervisor = self._loader.supervise_ahead(request, start)
+        looked: list[Load] = []
+        failure: LanguageServerError | None = None
 
-        async def look() -> Load:
-            found = await self._loader.look(request, tell)
-            supervisor.retarget(self._loader.target(request, found), request.environment)
-            return found
+        async def look() -> None:
+            looked.append(await self._loader.look(request, tell))
+            supervisor.retarget(self._loader.target(request, looked[0]), request.environment)
 
-        load, _ = await both(look, partial(self._start, supervisor, tell))
+        try:
+            await both(look, partial(self._start, supervisor, tell))
+        except LanguageServerError as error:
+            failure = error
+        load = looked[0]
+        if start is not None and not await to_thread.run_sync(counts, start, load.inputs):
+            logger.info("the inputs were touched while a server loaded them; it loads once more")
+            await supervisor.stop()
+            return load, await self._start(self._loader.supervise(request, load), tell)
+        if failure is not None:
+            raise failure
         return load, supervisor
 
-    async def _start(self, supervisor: Supervisor, tell: ProgressSink) -> None:
+    async def _start(self, supervisor: Supervisor, tell: ProgressSink) -> Supervisor:
+        """Have it run; returns when it has loaded."""
         supervisor.on_progress = Stage(tell, 50, 100)
         try:
             await self._servers.start(_keep, supervisor)
         finally:
             supervisor.on_progress = None  # whoever watched this load is not there for later ones
+        return supervisor
 
     async def _require_unmoved(self, workspace: Workspace) -> None:
         change = await workspace.first_change()

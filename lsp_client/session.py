@@ -131,9 +131,12 @@ class Session:
         text_reader: Callable[[Path], str | None] = read_text,
         tree: StagedTree | str | None = None,
         edits: EditIntake | None = None,
+        known_target: Callable[[], Awaitable[LoadTarget]] | None = None,
+        loads_ahead: bool = True,
     ) -> None:
         """``tree`` is given where the server looks at a tree of its own in place of the disk, or the reason why it was
-        to have one and has none."""
+        to have one and has none.  ``known_target`` is the target with all its projects, where ``target`` lacks some; it is
+        waited for before the load, or, with ``loads_ahead``, before its end is told."""
         self.connection = connection
         self.watch = watch
         self.dialect = dialect
@@ -171,33 +174,29 @@ class Session:
         self._loads_seen = 0
         self._probe: Path | None = None
         self._loads = anyio.Event()
+        self._known_target = known_target
+        self._loads_ahead = loads_ahead or known_target is None
         self._framework: str | None = None
         """The one target framework that the server chose for all projects, if it says so."""
 
     # --- start ------------------------------------------------------------------------------------------
 
-    async def start(
-        self,
-        environment: Mapping[str, str] | None = None,
-        *,
-        target: Callable[[], Awaitable[LoadTarget]] | None = None,
-    ) -> LoadReport:
+    async def start(self, environment: Mapping[str, str] | None = None) -> LoadReport:
         """Initialise and load; returns when questions will be answered truly.
 
         ``environment`` is that of the process: a target framework asked for in it must be the one that was loaded.
-        ``target`` is waited for before the load, where the projects are not known earlier; it has path and root of the
-        one that the session was made with.
         Raises LanguageServerFailed, DotnetSdkNotFound, WorkspaceLoadFailed, WorkspaceLoadTimedOut or
         MsBuildPropertiesRejected.
         """
         try:
             await self._initialise()
-            if target is not None:
-                self.target = await self._while_alive(target)
+            if not self._loads_ahead:
+                await self._while_alive(self._know_target)
             self._probe = await anyio.to_thread.run_sync(some_source_file, self.target)
             self._loads.set()
             with anyio.fail_after(self.load_timeout):
                 await self._while_alive(lambda: self.dialect.load(self))
+            await self._while_alive(self._know_target)
         except ServerGone as gone:
             raise _explained(gone) from gone
         except (TimeoutError, RequestTimedOut) as error:
@@ -208,12 +207,17 @@ class Session:
         self._check_target_framework(environment or {})
         return self.load_report
 
+    async def _know_target(self) -> None:
+        if self._known_target is not None:
+            self.target = await self._known_target()
+
     async def warm_up(self) -> None:
         """Make the first questions quick: the server compiles what it loads before somebody asks about it.
 
         Waits for the load to begin, goes on beside it and after it, and may be cancelled at any time.
         """
         await self._loads.wait()
+        await self._know_target()
         try:
             await self.dialect.warm_up(self)
         except LanguageServerError as error:

@@ -122,13 +122,13 @@ class Supervisor:
         text_reader: Callable[[Path], str | None] = read_text,
         on_progress: Callable[[float | None, str], None] | None = None,
         tree_directory: Path | None = None,
-        loads_when_told: bool = False,
+        ahead: Literal["process", "load"] | None = None,
         warms_up: bool = False,
     ) -> None:
         """``environment`` is the whole environment of the process; ``text_reader`` gives the decoded text of a file
         on disk without its byte order mark, ``None`` when it has none.  With ``tree_directory``, a private directory,
-        the server gets a tree of its own to look at, where the system allows that.  With ``loads_when_told`` the
-        process starts at once, and loads what the first ``retarget`` names: of ``target`` the projects may be missing.  With
+        the server gets a tree of its own to look at, where the system allows that.  ``ahead`` is what the first
+        process does before ``retarget`` names the projects, which may be missing in ``target``: it starts, or loads.  With
         ``warms_up`` each process compiles some of what it loads before anybody asks."""
         self.launch = launch
         self.state: State = "starting"
@@ -139,8 +139,9 @@ class Supervisor:
         self._target = target
         self._warms_up = warms_up
         self._target_known = anyio.Event()
-        if not loads_when_told:
+        if ahead is None:
             self._target_known.set()
+        self._waits_for_target = ahead == "process"
         self._environment = dict(environment)
         self._waits = waits
         self._log_directory = log_directory or _default_log_directory()
@@ -409,6 +410,8 @@ class Supervisor:
             text_reader=self._text_reader,
             tree=tree,
             edits=incoming.edits,
+            known_target=self._known_target,
+            loads_ahead=not self._waits_for_target,
         )
         failure: LanguageServerError | None = None
         async with anyio.create_task_group() as tasks:
@@ -443,7 +446,7 @@ class Supervisor:
             if self._warms_up:
                 tasks.start_soon(session.warm_up)
             try:
-                await session.start(environment, target=self._known_target)
+                await session.start(environment)
                 on_ready(session)
             except LanguageServerError as error:
                 failure = error

@@ -6,6 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+import bridge.fingerprints
 import bridge.msbuild
 from bridge.dotnet import child_environment
 from bridge.msbuild import Evaluation, EvaluationFailed, MsBuild, error_lines
@@ -32,7 +33,7 @@ class Asker:
 
     def __init__(self, scripted: ScriptedDotnet, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         # Files made by a test are younger than any margin; their change is still seen, by content.
-        monkeypatch.setattr(bridge.msbuild, "RACE_MARGIN_NS", -(10**15))
+        monkeypatch.setattr(bridge.fingerprints, "RACE_MARGIN_NS", -(10**15))
         self.msbuild = MsBuild(scripted.path)
         self.project = project
 
@@ -203,7 +204,7 @@ async def test_an_import_that_is_not_plain_is_asked_of_msbuild(
 async def test_a_file_changed_while_msbuild_was_reading_is_not_remembered(
     scripted: ScriptedDotnet, project: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: str, runs: int
 ) -> None:
-    monkeypatch.setattr(bridge.msbuild, "RACE_MARGIN_NS", 0)
+    monkeypatch.setattr(bridge.fingerprints, "RACE_MARGIN_NS", 0)
     msbuild = MsBuild(scripted.path)
     answer = scripted.path.parent / "answer.json"
     answer.write_text(evaluation([project.parent / "A.cs"]))
