@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -252,7 +252,6 @@ class Loader:
             request.root,
             projects,
             documents=load.document_count,
-            samples=tuple(_samples(load.structure)),
         )
 
     async def reload_server(
@@ -309,15 +308,6 @@ class Loader:
         failed = LoadDiagnostic("WorkspaceRestoreFailed", "Error", result.message)
         notes.append(done if result.succeeded else failed)
         return await self._read(request, stage)
-
-
-def _samples(structure: Structure) -> Iterator[Path]:
-    """A document of each project that no other project compiles, where it has one."""
-    for project in structure.projects:
-        own = (d.path for d in project.documents if not d.is_generated)
-        path = next((path for path in own if len(structure.documents_at(path)) == 1), None)
-        if path is not None:
-            yield path
 
 
 async def _captured(structure: Structure) -> Inputs:

@@ -1,6 +1,6 @@
 """A fix-all of unused usings over a solution: our time beside ``dotnet format``'s, and whether both change the same files.
 
-    python -m scripts.bench_fix_all [FOLDER] [--server KIND ...] [--server-path KIND=PATH ...] [--runs N] [--no-build]
+    python -m scripts.bench_fix_all [FOLDER] [--server KIND ...] [--server-path KIND=PATH ...] [--rounds N] [--no-build]
 
 FOLDER holds a solution that builds without packages; it is copied, never changed.  Without one, a solution of some
 20,000 lines is made.  To most of its files unused usings are added, so that there is something to mend.
@@ -8,9 +8,12 @@ FOLDER holds a solution that builds without packages; it is copied, never change
 Each contestant gets a copy of its own, restored before the clock starts:
 
 - *dotnet format*: ``dotnet format style --diagnostics IDE0005 --no-restore``, which needs an ``.editorconfig`` that
-  makes the rule a warning.  *cold* is its first run, *warm* the fastest of the others: it has no server to keep.
+  makes the rule a warning.  It has no server to keep: *cold* and *warm* are two runs, one after the other.
 - each server: *cold* is everything from starting the bridge and the server until the commit is on disk (open, list,
   prepare, stage, commit); *warm* the same without starting and opening, on the same files written back.
+
+In each round all of them have their turn, so that a machine that is slower for a minute is slower for everybody.  What
+is compared is the fastest of the rounds; each round is printed.
 
 *Floor* is the time in which a question of ours was with the server (cold: and the opening); what is left is the
 bridge's.  The exit code is 1 when a contestant changed other files, its result does not build, or it was slower than
@@ -27,9 +30,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -42,6 +45,7 @@ from bridge.tools.registry import Tools
 from bridge.workbench import open_workbench
 from scripts.bench_code_actions import Json, Questions
 
+FORMAT = "dotnet format"
 TITLE = "Remove unnecessary usings"
 UNUSED = ("System.Xml", "System.Net.Http")
 """Namespaces that nothing in such a solution uses."""
@@ -185,22 +189,22 @@ def changed_in(folder: Path, before: Texts) -> Texts:
 # --- the contestants ----------------------------------------------------------------------------------------
 
 
-def run_format(folder: Path, runs: int) -> Result:
-    """``dotnet format``, first and again."""
+def run_format(folder: Path) -> Result:
+    """``dotnet format``, and again."""
     (folder / ".editorconfig").write_text(EDITORCONFIG, encoding="utf-8")
     before = sources(folder)
     command = ("format", "style", str(solution_in(folder)), "--diagnostics", "IDE0005", "--severity", "warn")
     times: list[tuple[float, float]] = []
     changed: Texts = {}
-    for _ in range(1 + runs):
+    for _ in ("cold", "warm"):
         write_back(folder, before)
         cpu, started = cpu_of_ended(), time.perf_counter()
         if not dotnet(folder, *command, "--no-restore"):
             sys.exit("dotnet format failed")
         times.append((time.perf_counter() - started, cpu_of_ended() - cpu))
         changed = changed_in(folder, before)
-    (cold, cold_cpu), (warm, warm_cpu) = times[0], min(times[1:])
-    return Result("dotnet format", cold, warm, cold_cpu, warm_cpu, changed)
+    (cold, cold_cpu), (warm, warm_cpu) = times
+    return Result(FORMAT, cold, warm, cold_cpu, warm_cpu, changed)
 
 
 def cpu_of_ended() -> float:
@@ -284,7 +288,7 @@ class Caller:
         return prepared
 
 
-async def run_server(options: Options, folder: Path, runs: int) -> Result:
+async def run_server(options: Options, folder: Path) -> Result:
     """One server, from its start, and again while it is there."""
     before = sources(folder)
     first = next(path for path, data in before.items() if UNUSED[0].encode() in data)
@@ -303,18 +307,19 @@ async def run_server(options: Options, folder: Path, runs: int) -> Result:
         )
         print(f"{options.server:14} cold: {caller.steps()}")
         changed = changed_in(folder, before)
-        times: list[tuple[float, float, float]] = []
-        for _ in range(runs):
-            # One after the other: so many at once would be a reason to start the server anew.
-            await caller.meet_changes(first)
-            write_back(folder, before)
-            await caller.meet_changes(first)
-            asked, cpu, started = questions.seconds, cpu_of_living(), time.perf_counter()
-            await caller.fix_all(first)
-            took = time.perf_counter() - started
-            times.append((took, cpu_of_living() - cpu, questions.seconds - asked))
-            print(f"{options.server:14} warm: {caller.steps()}")
-    warm, warm_cpu, warm_floor = min(times)
+        # One after the other: so many at once would be a reason to start the server anew.
+        await caller.meet_changes(first)
+        write_back(folder, before)
+        await caller.meet_changes(first)
+        asked, cpu, started = questions.seconds, cpu_of_living(), time.perf_counter()
+        await caller.fix_all(first)
+        warm, warm_cpu, warm_floor = (
+            time.perf_counter() - started,
+            cpu_of_living() - cpu,
+            questions.seconds - asked,
+        )
+        print(f"{options.server:14} warm: {caller.steps()}")
+    write_back(folder, before)
     return Result(
         options.server,
         cold,
@@ -339,6 +344,16 @@ def _note(prepared: Json) -> str:
 # --- the verdict --------------------------------------------------------------------------------------------
 
 
+def fastest(rounds: Sequence[Result]) -> Result:
+    """The fastest cold and the fastest warm of one contestant.  Every round must have changed the same."""
+    if any(result.changed != rounds[0].changed for result in rounds):
+        sys.exit(f"{rounds[0].name} did not change the same in each round")
+    cold, warm = min(rounds, key=lambda r: r.cold), min(rounds, key=lambda r: r.warm)
+    return replace(
+        cold, warm=warm.warm, warm_cpu=warm.warm_cpu, warm_floor=warm.warm_floor, changed=rounds[0].changed
+    )
+
+
 def judged(result: Result, judge: Result, folder: Path, *, build: bool) -> bool:
     """Say how a server compares; whether all is well."""
     problems = []
@@ -347,6 +362,8 @@ def judged(result: Result, judge: Result, folder: Path, *, build: bool) -> bool:
         problems.append(f"{len(odd)} files are changed by one alone, such as {odd[0]}")
     if result.cold >= judge.cold or result.warm >= judge.warm:
         problems.append(f"slower than {judge.name}")
+    for path, data in result.changed.items() if build else ():
+        (folder / path).write_bytes(data)
     if build and not dotnet(
         folder, "build", str(solution_in(folder)), "--no-restore", "-v", "q", "-p:UseSharedCompilation=false"
     ):
@@ -365,7 +382,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, nargs="?")
     parser.add_argument("--server", action="append", choices=["roslyn", "csharp-ls"])
     parser.add_argument("--server-path", action="append", default=[], metavar="KIND=PATH")
-    parser.add_argument("--runs", type=int, default=2, help="warm runs of each; the fastest counts")
+    parser.add_argument("--rounds", type=int, default=3, help="turns of each; the fastest counts")
     parser.add_argument("--no-build", action="store_true", help="do not build the results")
     given = parser.parse_args()
     paths = dict(cast("str", pair).split("=", 1) for pair in given.server_path)
@@ -381,16 +398,26 @@ def main() -> int:
         texts = sources(template)
         lines = sum(len(data.splitlines()) for data in texts.values())
         print(f"{len(texts)} files, {lines} lines; load {os.getloadavg()[0]:.1f}")
-        judge = run_format(copy_for("format", template), given.runs)
+        kinds = given.server or ["roslyn", "csharp-ls"]
+        folders = {name: copy_for(name, template) for name in (FORMAT, *kinds)}
+        results: dict[str, list[Result]] = {name: [] for name in folders}
+        for number in range(given.rounds):
+            for name, folder in folders.items():
+                if name == FORMAT:
+                    result = run_format(folder)
+                    write_back(folder, texts)
+                else:
+                    state = f"{work}/state-{number}"  # nothing is remembered from one round to the next
+                    given_options = {"server": name, "server_path": paths.get(name), "state_directory": state}
+                    result = anyio.run(run_server, read_options(given_options), folder)
+                print(result)
+                results[name].append(result)
+        print(f"the fastest of {given.rounds}:")
+        judge = fastest(results[FORMAT])
         print(judge)
         well = bool(judge.changed)
-        for kind in given.server or ["roslyn", "csharp-ls"]:
-            options = read_options(
-                {"server": kind, "server_path": paths.get(kind), "state_directory": f"{work}/state"}
-            )
-            folder = copy_for(kind, template)
-            result = anyio.run(run_server, options, folder, given.runs)
-            well &= judged(result, judge, folder, build=not given.no_build)
+        for kind in kinds:
+            well &= judged(fastest(results[kind]), judge, folders[kind], build=not given.no_build)
     return 0 if well else 1
 
 

@@ -47,8 +47,7 @@ class LoadTarget:
 
     ``path`` is the solution, filter or project file; ``root`` the workspace folder, and the server's working
     directory, so that a ``global.json`` beside the solution counts; ``projects`` the project files in it, as far as
-    they are known, and ``documents`` how many files they compile (``None``: not known).  ``samples`` are documents of
-    different projects.  ``automatic_restore`` lets a server that can run ``dotnet restore`` do so by itself.
+    they are known, and ``documents`` how many files they compile (``None``: not known).  ``automatic_restore`` lets a server that can run ``dotnet restore`` do so by itself.
     """
 
     path: Path
@@ -56,7 +55,6 @@ class LoadTarget:
     projects: tuple[Path, ...] = ()
     automatic_restore: bool = False
     documents: int | None = None
-    samples: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,9 +238,6 @@ class Port(Protocol):
 
     def probe_file(self) -> Path | None:
         """Some source file that the server should know."""
-
-    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
-        """All diagnostics of a document.  Raises DocumentNotSeen and what ``ask`` raises."""
 
     def text_seen(self, path: Path) -> str | None:
         """The text the server has for a document: the open one, else the one on disk; ``None`` when there is none."""

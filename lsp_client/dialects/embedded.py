@@ -40,10 +40,6 @@ class EmbeddedDialect(RoslynDialect):
         """Nothing: it runs no .NET."""
         return {}
 
-    async def warm_up(self, port: Port) -> None:
-        """Nothing: it compiles nothing."""
-        del port
-
     async def knows(self, port: Port, path: Path) -> bool:
         """Any C# file will do."""
         return await has_symbols(port, path)

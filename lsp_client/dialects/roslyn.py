@@ -83,9 +83,6 @@ MEMBERSHIP_INTERVAL: Final = 0.1
 MAX_HELD: Final = 256
 """More changed files than this at once (another branch was checked out) are for a new process, not for open documents."""
 
-WARM_UP_PROJECTS: Final = 1
-"""Projects that are looked into before somebody asks: the others are seldom far from them."""
-
 RELOAD_FILES: Final = frozenset({"global.json", ".editorconfig", ".globalconfig"})
 """Taken in without a sign, if at all."""
 
@@ -260,11 +257,8 @@ class RoslynDialect:
                 raise WorkspaceLoadFailed(port.watch.failure or "the load failed", port.watch.messages)
 
     async def warm_up(self, port: Port) -> None:
-        """Have a document of each project looked at when they are loaded, one after the other: the first look at one
-        loads the analyzers and compiles what the project needs."""
-        await port.watch.ended_beyond(0)
-        for path in port.target.samples[:WARM_UP_PROJECTS]:
-            await port.diagnostics(path)
+        """Nothing: its first answer costs seconds of one core, and asked beside a caller's it makes that one wait."""
+        del port
 
     # --- code actions -----------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ import pytest
 
 from lsp_client.dialects.base import LoadTarget, Watch
 from lsp_client.errors import ProtocolViolation
-from lsp_client.messages import Diagnostic
 from lsp_client.workspace_report import workspace_report
 
 pytestmark = pytest.mark.anyio
@@ -33,9 +32,6 @@ class Answering:
 
     def probe_file(self) -> Path | None:
         return None
-
-    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
-        raise AssertionError(f"a report asks about no single document: {path}")
 
     def text_seen(self, path: Path) -> str | None:
         raise AssertionError(f"a report needs no text: {path}")
