@@ -122,7 +122,7 @@ class Workbench:
 
     async def _load(self, request: LoadRequest, alias: str | None, tell: ProgressSink) -> Workspace:
         load, supervisor = await self._started(request, tell)
-        try:
+        async with _stopped_on_failure(supervisor):
             report = (await supervisor.session()).load_report
             workspace = Workspace(
                 request=request,
@@ -135,10 +135,6 @@ class Workbench:
             )
             await self._require_unmoved(workspace)
             self._require_unused(request.path, alias, opening=request.path)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await supervisor.stop()
-            raise
         self._workspaces[workspace.id] = workspace
         await self._publish(workspace)
         await self._watch(workspace)
@@ -152,24 +148,25 @@ class Workbench:
         start = await self._loader.head_start(request)
         supervisor = self._loader.supervise_ahead(request, start)
         looked: list[Load] = []
-        failure: LanguageServerError | None = None
 
         async def look() -> None:
             looked.append(await self._loader.look(request, tell))
             supervisor.retarget(self._loader.target(request, looked[0]), request.environment)
 
-        try:
-            await both(look, partial(self._start, supervisor, tell))
-        except LanguageServerError as error:
-            failure = error
-        load = looked[0]
-        if start is not None and not await to_thread.run_sync(counts, start, load.inputs):
-            logger.info("the inputs were touched while a server loaded them; it loads once more")
-            await supervisor.stop()
-            return load, await self._start(self._loader.supervise(request, load), tell)
-        if failure is not None:
-            raise failure
-        return load, supervisor
+        failure: LanguageServerError | None = None
+        async with _stopped_on_failure(supervisor):
+            try:
+                await both(look, partial(self._start, supervisor, tell))
+            except LanguageServerError as error:
+                failure = error
+            load = looked[0]
+            if start is None or await to_thread.run_sync(counts, start, load.inputs):
+                if failure is not None:
+                    raise failure
+                return load, supervisor
+        logger.info("the inputs were touched while a server loaded them; it loads once more")
+        await supervisor.stop()
+        return load, await self._start(self._loader.supervise(request, load), tell)
 
     async def _start(self, supervisor: Supervisor, tell: ProgressSink) -> Supervisor:
         """Have it run; returns when it has loaded."""
@@ -458,6 +455,17 @@ class Workbench:
                 except BridgeError:
                     logger.info("rolled back; the change on disk is still to be read")
             return workspace.state
+
+
+@asynccontextmanager
+async def _stopped_on_failure(supervisor: Supervisor) -> AsyncIterator[None]:
+    """A server of which nothing comes is not left running."""
+    try:
+        yield
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await supervisor.stop()
+        raise
 
 
 def _nudge(workspace: Workspace) -> None:

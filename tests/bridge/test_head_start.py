@@ -1,8 +1,10 @@
 """A server may load while the projects are read, where that can do no harm, and it counts where nothing moved."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bridge import fingerprints
@@ -13,6 +15,7 @@ from tests.bridge.agent import Scene, scene, write_solution
 from tests.bridge.played_compiler import evaluated_projects
 from tests.bridge.played_fixes import PlayedFixer
 from tests.bridge.promises import keeps
+from tests.bridge.test_cancellation import cancelled_after
 from transactions.baseline import Inputs
 
 
@@ -163,6 +166,26 @@ async def test_a_restored_solution_is_loaded_while_it_is_read_and_once(
         assert made.workspace.supervisor.target.documents == 3
         session = await made.workspace.supervisor.session()
         assert session.target == made.workspace.supervisor.target
+
+
+@pytest.mark.anyio
+@keeps("open.cancelled")
+async def test_an_opening_that_is_cancelled_at_any_moment_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with scene(tmp_path, server="csharp-ls", restore="never") as made:
+        seem_restored(made.root)
+        evaluated_projects(made, tmp_path, monkeypatch)
+        PlayedFixer(made.server, made.root)
+        turns, over = 0, False
+        while not over:
+            over = await cancelled_after(turns, partial(made.agent.open, made.solution))
+            is_open = bool((await made.agent.list_workspaces()).workspaces)
+            assert is_open or not over
+            if is_open:
+                await made.agent.close()
+            assert not any(psutil.pid_exists(pid) for pid in made.server.processes)
+            turns += 1 + turns // 2
 
 
 @pytest.mark.anyio
