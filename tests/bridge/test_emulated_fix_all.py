@@ -368,7 +368,7 @@ async def test_more_documents_than_allowed_are_refused(
 async def test_made_again_of_the_answers_it_is_the_same_and_the_first_round_is_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    texts = {APPLE: "! ! ! \n! \n", PEAR: "! ! \n", PROGRAM: "! \n"}
+    texts = {APPLE: "! \n! \n", PEAR: "! ! \n", PROGRAM: "! \n"}
     async with fixing(tmp_path, monkeypatch, texts, [MARKS]) as (made, fixer):
         await stage(made, {PEAR: "! ! staged\n"})
         result = await fixed_all(made, PEAR, "!", "Mark it")
