@@ -111,10 +111,14 @@ def untouched_since(paths: Iterable[Path], instant_ns: int) -> bool:
     ``instant_ns`` is of ``time.time_ns``.  What is absent counts as untouched: that it was there is not to be seen here.
     """
     for path in paths:
-        try:
-            status = path.stat()
-        except OSError:
-            continue
-        if max(status.st_mtime_ns, status.st_ctime_ns) >= instant_ns - RACE_MARGIN_NS:
-            return False
+        for look in (
+            path.lstat,
+            path.stat,
+        ):  # a link that was led elsewhere is new, and what it leads to may be old
+            try:
+                status = look()
+            except OSError:
+                continue
+            if max(status.st_mtime_ns, status.st_ctime_ns) >= instant_ns - RACE_MARGIN_NS:
+                return False
     return True

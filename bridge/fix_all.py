@@ -17,7 +17,7 @@ that the question is about.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ from bridge.fix_counts import Counts, Mended, count, not_counted
 from bridge.fix_rounds import Rounds
 from bridge.progress import ProgressSink, Stage, to_nobody
 from bridge.projects import Document, Project
+from bridge.restore import unrestored
 from bridge.server_edits import range_to_server, workspace_edit_from_server
 from bridge.staging import Staged, plan_edit, stage_planned
 from bridge.workspace import Workspace
@@ -185,6 +186,7 @@ async def _computed(
             f"{action.title!r} for the whole {scope.lower()} changes {len(documents)} documents; "
             f"maxChanges allows {order.most_documents}.",
         )
+    await to_thread.run_sync(_require_restored, workspace, documents)
     fingerprint = await to_thread.run_sync(_fingerprint, workspace, planned, documents)
     return _Candidate(action, planned, documents, fingerprint, found, answers)
 
@@ -292,6 +294,22 @@ def _changed_documents(
                 [path],
             )
         yield document
+
+
+def _require_restored(workspace: Workspace, documents: Sequence[Document]) -> None:
+    """Refuses where a project's packages are not all there: what the server mends there may be right with them.
+
+    Nobody looks at each place of a fix-all, and a using of a package that is missing seems to be unused.
+    """
+    missing = frozenset(unrestored(workspace.structure))
+    for document in documents:
+        project = workspace.structure.project(document.project_id)
+        if project is not None and project.path in missing:
+            raise BridgeError(
+                "FixAllUnavailable",
+                f"It would change {workspace.relative(document.path)}, and the packages of {project.path.name} are not all "
+                "there, so the server cannot judge it. Restore them and call workspace-reload, or take a smaller scope.",
+            )
 
 
 def _document_in_scope(

@@ -24,6 +24,16 @@ from bridge.nuget_files import ASSETS_NAME
 from bridge.solutions import PathRefused, read_projects
 from transactions.baseline import Inputs
 
+SHAPING_ABOVE = (
+    "Directory.Build.props",
+    "Directory.Build.targets",
+    "Directory.Packages.props",
+    "global.json",
+    ".editorconfig",
+    ".globalconfig",
+)
+"""Found by MSBuild, the SDK and the compiler in any folder above a project."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeadStart:
@@ -34,6 +44,8 @@ class HeadStart:
     began_ns: int
     names: bytes
     """Of everything in the folders of the projects."""
+    above: frozenset[Path]
+    """The files of every folder above them that shape projects by their name."""
 
 
 def head_start(path: Path, root: Path) -> HeadStart | None:
@@ -47,7 +59,8 @@ def head_start(path: Path, root: Path) -> HeadStart | None:
     ):
         return None
     began_ns = time.time_ns()  # before the look, so that nothing falls between the two
-    return HeadStart(projects, root, began_ns, _names_in(_folders_of(projects)))
+    folders = _folders_of(projects)
+    return HeadStart(projects, root, began_ns, _names_in(folders), frozenset(_shaping_above(projects)))
 
 
 def _is_inside(project: Path, root: Path) -> bool:
@@ -73,10 +86,15 @@ def _names_in(folders: Sequence[Path]) -> bytes:
     return Fingerprints().of((), folders)
 
 
+def _shaping_above(projects: Sequence[Path]) -> Iterator[Path]:
+    for folder in dict.fromkeys(above for project in projects for above in project.parents):
+        yield from (folder / name for name in SHAPING_ABOVE if (folder / name).is_file())
+
+
 def counts(start: HeadStart, inputs: Inputs) -> bool:
     """Whether what was loaded with a head start is what the inputs are now.  Blocks."""
     folders = _folders_of(start.projects)
-    if _names_in(folders) != start.names:
+    if _names_in(folders) != start.names or start.above != frozenset(_shaping_above(start.projects)):
         return False
     others = {*inputs.directories, *_homes_of_absent(inputs, start.root)}.difference(folders)
     return untouched_since((*inputs.files, *others), start.began_ns)

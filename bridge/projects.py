@@ -166,6 +166,16 @@ class Structure:
         owner = self.owner_of(path)
         return () if owner is None else tuple(p for p in self.projects if p.path == owner.path)
 
+    def may_compile(self, path: Path) -> tuple[Project, ...]:
+        """The projects that compile a file; of a new one every project that might, for globs reach beyond their folder."""
+        if self.documents_at(path):
+            return self.compiling(path)
+        above = frozenset(path.parents)
+        return (
+            tuple(p for p in self.projects if not above.isdisjoint((p.directory, *p.directories)))
+            or self.projects
+        )
+
     @cached_property
     def inputs(self) -> tuple[Path, ...]:
         """The solution, its filter, and every project's inputs, each once."""

@@ -164,8 +164,9 @@ class Workbench:
                 if failure is not None:
                     raise failure
                 return load, supervisor
-        logger.info("the inputs were touched while a server loaded them; it loads once more")
+        logger.info("the inputs were touched while a server loaded them; all is read and loaded once more")
         await supervisor.stop()
+        load = await self._loader.look(request, tell)
         return load, await self._start(self._loader.supervise(request, load), tell)
 
     async def _start(self, supervisor: Supervisor, tell: ProgressSink) -> Supervisor:

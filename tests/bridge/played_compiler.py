@@ -103,14 +103,21 @@ def _error(text: str, use: re.Match[str]) -> Json:
 def evaluated_projects(made: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let MSBuild say what the small solution's projects hold now; ``App`` references ``Core``.
 
-    Both compile the files of ``Core`` whose names begin with ``Shared``.
+    Both compile the files of ``Core`` whose names begin with ``Shared``.  Their packages are all there, in a place that is
+    not the usual one: a server that loads at once has tests of its own.
     """
     dotnet = ScriptedDotnet(tmp_path / "dotnet")
     dotnet.answer("--list-sdks", "10.0.100 [/nowhere]\n")
     core, app = made.root / "Core", made.root / "App"
     for folder, references in ((core, []), (app, [core / "Core.csproj"])):
         compiled_files = {*folder.glob("*.cs"), *folder.glob("obj/*.g.cs"), *core.glob("Shared*.cs")}
-        dotnet.answer(f"{folder.name}.csproj", evaluation(sorted(compiled_files), references))
+        packages = tmp_path / "packages" / folder.name
+        packages.mkdir(parents=True, exist_ok=True)
+        (packages / "project.assets.json").write_text("{}")
+        known = evaluation(
+            sorted(compiled_files), references, MSBuildProjectExtensionsPath=packages.as_posix()
+        )
+        dotnet.answer(f"{folder.name}.csproj", known)
     monkeypatch.setenv("DOTNET_ROOT", str(dotnet.path.parent))
 
 

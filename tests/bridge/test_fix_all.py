@@ -781,6 +781,19 @@ async def test_on_a_server_without_fix_alls_the_bridge_makes_one_and_says_so(
             assert made.file(name).read_text() == wanted
 
 
+async def test_a_project_without_its_packages_is_not_judged_by_a_fix_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with fixing(tmp_path, monkeypatch, OLD_NAMES) as (made, _):
+        (tmp_path / "packages/App/project.assets.json").unlink()
+        await made.agent.start()
+        (action,) = await made.agent.actions(FILE, range={"start": 0, "length": 0})
+        refusal = await made.agent.refused("prepare-fix-all", actionId=action.action_id, scope="Solution")
+        assert refusal.code == "FixAllUnavailable"
+        assert "App.csproj are not all there" in refusal.message
+        assert (await made.agent.prepare(action, "Project")).emulated
+
+
 @keeps("fix-all.same")
 async def test_a_fix_all_of_the_bridge_is_refused_when_a_single_fix_has_become_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """A server may load while the projects are read, where that can do no harm, and it counts where nothing moved."""
 
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -7,10 +8,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bridge import fingerprints
+from bridge import fingerprints, loading
+from bridge.fingerprints import untouched_since
 from bridge.head_start import HeadStart, counts, head_start
 from bridge.loading import Load, Loader, LoadRequest, shapes_a_load
 from bridge.progress import ProgressSink, to_nobody
+from bridge.projects import Structure
 from tests.bridge.agent import Scene, scene, write_solution
 from tests.bridge.played_compiler import evaluated_projects
 from tests.bridge.played_fixes import PlayedFixer
@@ -119,16 +122,49 @@ def taken_away_above(root: Path) -> None:
     (root / "Directory.Build.props").unlink()
 
 
-@pytest.mark.parametrize("moved", [edited, added, removed, replaced, taken_away_above])
+def taken_away_above_the_root(root: Path) -> None:
+    (root.parent / "Directory.Build.targets").unlink()
+
+
+def led_elsewhere(root: Path) -> None:
+    (root / "Core/Linked.cs").unlink()
+    (root / "Core/Linked.cs").symlink_to(root.parent / "new.cs")
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [edited, added, removed, replaced, taken_away_above, taken_away_above_the_root, led_elsewhere],
+)
 def test_a_load_does_not_count_when_an_input_moved_before_all_was_read(
     tmp_path: Path, moved: Callable[[Path], None]
 ) -> None:
     root = tmp_path / "root"
     solution = restored(root)
     (root / "Directory.Build.props").write_text("<Project />")
+    (tmp_path / "Directory.Build.targets").write_text("<Project />")
+    for name in ("old.cs", "new.cs"):
+        (tmp_path / name).write_text("class Old { }")
+    (root / "Core/Linked.cs").symlink_to(tmp_path / "old.cs")
     start = started(solution)
     moved(root)
     assert not counts(start, inputs_of(root))
+
+
+def test_a_link_that_is_led_elsewhere_is_touched_though_both_files_are_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprints, "RACE_MARGIN_NS", 0)
+    target, link = tmp_path / "old.cs", tmp_path / "link.cs"
+    target.write_text("class Old { }")
+    link.symlink_to(target)
+    while (
+        link.lstat().st_ctime_ns <= target.stat().st_ctime_ns
+    ):  # until the clock of the file system has moved
+        link.unlink()
+        link.symlink_to(target)
+    made_ns = link.lstat().st_ctime_ns
+    assert untouched_since([target], made_ns)
+    assert not untouched_since([link], made_ns)
 
 
 # --- the opening --------------------------------------------------------------------------------------------
@@ -198,3 +234,25 @@ async def test_a_file_that_moves_before_all_is_read_makes_it_load_once_more(
         await open_with(made, tmp_path, monkeypatch, lambda: apple.write_text("class Moved { }"))
         assert len(made.server.processes) == 2
         assert made.workspace.text(apple) is not None
+
+
+@pytest.mark.anyio
+@keeps("open.at-once", "open.ready")
+async def test_a_file_that_comes_when_its_project_has_been_read_is_part_of_what_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured = loading._captured
+    async with scene(tmp_path, server="csharp-ls", restore="never") as made:
+        late = made.file("Core/Late.cs")
+
+        async def capture(structure: Structure) -> Inputs:
+            if not late.exists():
+                late.write_text("class Late { }")
+                evaluated_projects(made, tmp_path / "again", monkeypatch)
+                shutil.copy(tmp_path / "again/dotnet/answers", tmp_path / "dotnet/answers")
+            return await captured(structure)
+
+        monkeypatch.setattr(loading, "_captured", capture)
+        await open_with(made, tmp_path, monkeypatch, lambda: None)
+        assert len(made.server.processes) == 2
+        assert made.workspace.structure.documents_at(late)

@@ -208,6 +208,29 @@ async def test_several_frameworks_are_several_projects_with_their_own_documents(
     fresh, stranger = path.parent / "Fresh.cs", tmp_path / "Stranger.cs"
     frameworks = [[p.target_framework for p in structure.compiling(f)] for f in (new, fresh, stranger)]
     assert frameworks == [["net10.0"], ["net10.0", "netstandard2.0"], []]
+    might = [[p.target_framework for p in structure.may_compile(f)] for f in (new, fresh, stranger)]
+    assert might == [["net10.0"], ["net10.0", "netstandard2.0"], ["net10.0", "netstandard2.0"]]
+
+
+@pytest.mark.anyio
+async def test_a_new_file_in_a_folder_of_another_projects_glob_may_belong_to_both(tmp_path: Path) -> None:
+    solution = write(
+        tmp_path / "S.slnx",
+        '<Solution><Project Path="A/A.csproj" /><Project Path="Lib/Lib.csproj" /></Solution>',
+    )
+    glob = '<ItemGroup><Compile Include="../Lib/Shared/**/*.cs" /></ItemGroup>'
+    write(tmp_path / "A/A.csproj", SDK.format(glob))
+    write(tmp_path / "Lib/Lib.csproj", SDK.format(""))
+    shared, own = write(tmp_path / "Lib/Shared/Pair.cs"), write(tmp_path / "Lib/Own.cs")
+    scripted = ScriptedDotnet(tmp_path / "sdk")
+    scripted.answer("A.csproj", evaluation([shared]))
+    scripted.answer("Lib.csproj", evaluation([own]))
+    structure = await read_structure(solution, msbuild=MsBuild(scripted.path), environment={})
+    may = {
+        name: [p.name for p in structure.may_compile(tmp_path / name)]
+        for name in ("Lib/Shared/D.cs", "Lib/D.cs")
+    }
+    assert may == {"Lib/Shared/D.cs": ["A", "Lib"], "Lib/D.cs": ["Lib"]}
 
 
 @pytest.mark.anyio
