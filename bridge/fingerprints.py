@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -110,15 +111,14 @@ def untouched_since(paths: Iterable[Path], instant_ns: int) -> bool:
 
     ``instant_ns`` is of ``time.time_ns``.  What is absent counts as untouched: that it was there is not to be seen here.
     """
-    for path in paths:
-        for look in (
-            path.lstat,
-            path.stat,
-        ):  # a link that was led elsewhere is new, and what it leads to may be old
-            try:
-                status = look()
-            except OSError:
-                continue
-            if max(status.st_mtime_ns, status.st_ctime_ns) >= instant_ns - RACE_MARGIN_NS:
-                return False
-    return True
+    since = instant_ns - RACE_MARGIN_NS
+    return all(
+        max(status.st_mtime_ns, status.st_ctime_ns) < since for path in paths for status in _statuses(path)
+    )
+
+
+def _statuses(path: Path) -> Iterator[os.stat_result]:
+    """Of what is there, and of what it leads to: a link that was led elsewhere is new, and its new end may be old."""
+    for look in (path.lstat, path.stat):
+        with suppress(OSError):
+            yield look()

@@ -174,11 +174,7 @@ def _documents_of(workspace: Workspace, projects: Sequence[Project]) -> list[Doc
 def _created_in(workspace: Workspace, project: Project) -> list[Path]:
     """Staged files that are not on disk yet and will belong to this project."""
     structure = workspace.structure
-    return [
-        change.path
-        for change in workspace.overlay.changes()
-        if change.kind == "Added" and structure.owner_of(change.path) == project
-    ]
+    return [path for path in workspace.overlay.created if structure.owner_of(path) == project]
 
 
 async def _not_editable(workspace: Workspace, documents: Sequence[Document]) -> dict[Path, str]:

@@ -20,18 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bridge.fingerprints import IGNORED_FOLDERS, Fingerprints, source_directories, untouched_since
+from bridge.msbuild_imports import CONVENTIONAL
 from bridge.nuget_files import ASSETS_NAME
 from bridge.solutions import PathRefused, read_projects
 from transactions.baseline import Inputs
 
-SHAPING_ABOVE = (
-    "Directory.Build.props",
-    "Directory.Build.targets",
-    "Directory.Packages.props",
-    "global.json",
-    ".editorconfig",
-    ".globalconfig",
-)
+SHAPING_ABOVE = (*CONVENTIONAL, "global.json", ".editorconfig", ".globalconfig")
 """Found by MSBuild, the SDK and the compiler in any folder above a project."""
 
 

@@ -29,7 +29,7 @@ _FILE_ABOVE = re.compile(
     re.IGNORECASE,
 )
 _FLATTENED_PATH = re.compile(r"^(/.+|[A-Za-z]:\\.+)$")
-_CONVENTIONAL = ("Directory.Build.props", "Directory.Build.targets", "Directory.Packages.props")
+CONVENTIONAL = ("Directory.Build.props", "Directory.Build.targets", "Directory.Packages.props")
 """Files that MSBuild takes from the project's folder, else from the nearest one above that has it."""
 
 
@@ -57,7 +57,7 @@ def scan_imports(project: Path, properties: Mapping[str, str]) -> ImportScan:
     present: dict[Path, None] = {}
     absent: dict[Path, None] = {}
     complete = True
-    for name in _CONVENTIONAL:
+    for name in CONVENTIONAL:
         nearest, above = _nearest(project.parent, name)
         absent |= dict.fromkeys(above)
         waiting += [nearest] if nearest else []

@@ -49,7 +49,7 @@ def _bears(texts: Texts, path: Path, names: Collection[str]) -> bool:
 
 
 def _way_out(session: Session) -> str:
-    if session.is_in_tree:
+    if session.has_tree:
         return "Commit first, then rename."
     if session.tree_refused is not None:
         return f"Commit first, then rename. (A view of its own cannot be had: {session.tree_refused}.)"
@@ -60,7 +60,7 @@ def words_in_new_files(
     workspace: Workspace, texts: Texts, files: Sequence[Path], names: Collection[str]
 ) -> list[Spot]:
     """The words of code in staged new files that bear one of the names, and must be uses of something."""
-    created = {change.path for change in workspace.overlay.changes() if change.kind == "Added"}
+    created = frozenset(workspace.overlay.created)
     return [
         Spot(path, word.end)
         for path in files

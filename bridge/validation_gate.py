@@ -115,8 +115,7 @@ def projects_concerned(structure: Structure, paths: Iterable[Path]) -> tuple[Pro
 def created_in(structure: Structure, tree: Overlay, projects: Iterable[Project]) -> frozenset[Path]:
     """The created files of a tree that some projects might compile."""
     known = {project.id for project in projects}
-    created = (change.path for change in tree.changes() if change.kind == "Added")
-    return frozenset(path for path in created if any(p.id in known for p in structure.may_compile(path)))
+    return frozenset(path for path in tree.created if any(p.id in known for p in structure.may_compile(path)))
 
 
 def _differing(workspace: Workspace, before: Overlay, after: Overlay) -> tuple[FileChange, ...]:

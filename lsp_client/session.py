@@ -152,10 +152,8 @@ class Session:
         self.tree_refused = tree if isinstance(tree, str) else None
         """Why the server has no tree of its own to look at, where it was to have one."""
         own_tree = tree if isinstance(tree, StagedTree) else None
-        self.is_in_tree = own_tree is not None
-        """Whether the server looks at a tree of its own, in which staged files are."""
         self.has_tree = own_tree is not None
-        """Whether the server looks at a tree of its own in place of the disk."""
+        """Whether the server looks at a tree of its own in place of the disk, in which staged files are."""
         self.limits: tuple[str, ...] = limits_of(dialect, in_tree=self.has_tree)
         self._request_timeout = request_timeout
         self._stderr_tail = stderr_tail

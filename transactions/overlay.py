@@ -125,6 +125,11 @@ class Overlay(Tree):
         found = [change for change in changes if change is not None]
         return tuple(sorted(found, key=lambda change: (_KIND_ORDER[change.kind], os.fspath(change.path))))
 
+    @property
+    def created(self) -> tuple[Path, ...]:
+        """The files that the baseline does not have, in path order."""
+        return tuple(change.path for change in self.changes() if change.kind == "Added")
+
     @staticmethod
     def _change(
         baseline: Baseline, path: Path, staged: Staged | None, moved_to: Path | None

@@ -399,20 +399,27 @@ async def test_mentions_in_text_inactive_code_and_other_files_are_listed_as_not_
         ]
 
 
+GENERATED = "Core/obj/Apple.g.cs"
+
+
+def with_generated(tmp_path: Path, text: str) -> Mapping[str, str]:
+    """The files, and a generated one that a build has written."""
+    (tmp_path / "Läden & mehr" / GENERATED).parent.mkdir(parents=True)
+    return {**FILES, GENERATED: text}
+
+
 @keeps("rename.generated")
 @pytest.mark.anyio
 async def test_edits_in_generated_files_are_proved_dropped_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generated = "Core/obj/Apple.g.cs"
-    (tmp_path / "Läden & mehr/Core/obj").mkdir(parents=True)
-    files = {**FILES, generated: "class Apple { Apple a; Seed b; }\nclass Seed { }\n"}
+    files = with_generated(tmp_path, "class Apple { Apple a; Seed b; }\nclass Seed { }\n")
     async with naming(tmp_path, monkeypatch, files) as (made, _, _compiler):
         data = await rename(made, APPLE_THERE, "Fruit")
         assert data.dropped_edits == 2
-        assert staged(made, generated) == files[generated]
+        assert staged(made, GENERATED) == files[GENERATED]
         assert staged(made, APPLE) == "class Fruit { }\n"
-        only = await refused(made, at(generated, "class Apple { Apple a; Seed b; }", "Seed"), "Pip")
+        only = await refused(made, at(GENERATED, "class Apple { Apple a; Seed b; }", "Seed"), "Pip")
         assert only.code == "SymbolCannotBeRenamed"
 
 
@@ -421,10 +428,8 @@ async def test_edits_in_generated_files_are_proved_dropped_and_counted(
 async def test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_expected_until_the_next_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generated, gate = "Core/obj/Apple.g.cs", "no-new-compiler-errors"
-    (tmp_path / "Läden & mehr/Core/obj").mkdir(parents=True)
-    half = "class Half { object other = new Apple(); }\n"
-    files = {**FILES, generated: half}
+    gate, half = "no-new-compiler-errors", "class Half { object other = new Apple(); }\n"
+    files = with_generated(tmp_path, half)
     async with naming(tmp_path, monkeypatch, files, commit_validation=gate) as (made, _, _compiler):
 
         async def doubt() -> str | None:
@@ -437,7 +442,7 @@ async def test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_exp
         assert await doubt() is None
         data = await rename(made, APPLE_THERE, "Fruit")
         (note,) = data.notes or ()
-        assert generated in note
+        assert GENERATED in note
         assert "until the next build" in note
         assert await doubt() == note
         await rename(made, at(PEAR, staged(made, PEAR), "Pear"), "Plum")
@@ -448,7 +453,7 @@ async def test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_exp
         await made.agent.redo()
         refusal = await made.agent.refused("transaction-commit")
         assert (refusal.code, note in refusal.message) == ("NewCompilerErrors", True)
-        assert made.file(generated).read_text() == half
+        assert made.file(GENERATED).read_text() == half
 
 
 @keeps("rename.generated")
@@ -456,14 +461,12 @@ async def test_errors_of_generated_halves_are_no_conflict_and_are_said_to_be_exp
 async def test_a_commit_that_leaves_generated_files_with_the_old_name_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generated = "Core/obj/Apple.g.cs"
-    (tmp_path / "Läden & mehr/Core/obj").mkdir(parents=True)
-    files = {**FILES, generated: "class Apple { }\n"}
+    files = with_generated(tmp_path, "class Apple { }\n")
     async with naming(tmp_path, monkeypatch, files) as (made, _, _compiler):
         await rename(made, APPLE_THERE, "Fruit")
         (note,) = (await made.agent.commit()).notes or ()
-        assert generated in note
-        assert made.file(generated).read_text() == "class Apple { }\n"
+        assert GENERATED in note
+        assert made.file(GENERATED).read_text() == "class Apple { }\n"
 
 
 @keeps("rename.unverified")

@@ -1,5 +1,6 @@
 """Questions side by side: answers in order, never too many at a time, and a failure is a single exception."""
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
@@ -8,6 +9,20 @@ import pytest
 from bridge.side_by_side import both, side_by_side
 
 pytestmark = pytest.mark.anyio
+
+
+async def fail() -> None:
+    await anyio.lowlevel.checkpoint()
+    raise LookupError("first")
+
+
+async def wait_for_the_end(cancelled: list[bool]) -> None:
+    """Forever; a cancellation is noted."""
+    try:
+        await anyio.sleep_forever()
+    except anyio.get_cancelled_exc_class():
+        cancelled.append(True)
+        raise
 
 
 async def test_answers_come_in_the_order_of_the_questions_whichever_ends_first() -> None:
@@ -41,21 +56,10 @@ async def test_no_more_are_asked_at_a_time_than_allowed() -> None:
 
 
 async def test_the_first_failure_is_raised_alone_and_the_others_are_cancelled() -> None:
-    cancelled = []
-
-    async def fails() -> None:
-        await anyio.lowlevel.checkpoint()
-        raise LookupError("first")
-
-    async def waits() -> None:
-        try:
-            await anyio.sleep_forever()
-        except anyio.get_cancelled_exc_class():
-            cancelled.append(True)
-            raise
-
+    cancelled: list[bool] = []
+    waits: Callable[[], Awaitable[None]] = partial(wait_for_the_end, cancelled)
     with pytest.raises(LookupError, match="first"):
-        await side_by_side([waits, fails, waits], at_once=2)
+        await side_by_side([waits, fail, waits], at_once=2)
     assert cancelled == [True]
 
 
@@ -74,21 +78,10 @@ async def test_of_two_pieces_of_work_both_results_come_back_and_neither_waits_fo
 
 
 async def test_a_failure_of_the_first_is_told_and_ends_the_second() -> None:
-    ended = []
-
-    async def fails() -> None:
-        await anyio.lowlevel.checkpoint()
-        raise LookupError("first")
-
-    async def waits() -> None:
-        try:
-            await anyio.sleep_forever()
-        finally:
-            ended.append(True)
-
+    cancelled: list[bool] = []
     with pytest.raises(LookupError, match="first"):
-        await both(fails, waits)
-    assert ended == [True]
+        await both(fail, partial(wait_for_the_end, cancelled))
+    assert cancelled == [True]
 
 
 async def test_a_failure_of_the_second_waits_for_the_first_which_has_the_say() -> None:
