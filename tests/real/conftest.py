@@ -56,7 +56,8 @@ def run_dotnet(toolchain: Mapping[str, str], folder: Path, *arguments: str) -> s
     done = subprocess.run(
         ["dotnet", *arguments],
         cwd=folder,
-        env=dict(toolchain),
+        # A compiler server would outlive the test.
+        env={**toolchain, "UseSharedCompilation": "false"},
         capture_output=True,
         text=True,
         timeout=BUILD_WAIT,

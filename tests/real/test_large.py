@@ -60,7 +60,7 @@ async def test_the_main_job_on_a_large_solution_ends_in_a_build_that_passes_and_
         after = titles(await agent.actions(path, offset_of(other, "IRanked")))
         assert not any("Generate interface" in title for title in after), "the moved type is still known"
         assert (await agent.do("workspace-status"))["documentCount"] == DOCUMENTS + 1
-    run_dotnet(toolchain, large, "build", "Quarry.slnx", "-p:UseSharedCompilation=false", "--no-restore")
+    run_dotnet(toolchain, large, "build", "Quarry.slnx", "--no-restore")
 
     figures = measured(toolchain, real_server, large, tmp_path)
     with capsys.disabled():

@@ -86,7 +86,7 @@ async def test_a_text_action_and_a_creating_action_are_staged_previewed_undone_r
         INVENTORY,
         SHAPES,
     }
-    run_dotnet(toolchain, two_projects, "build", "TwoProjects.slnx", "-p:UseSharedCompilation=false")
+    run_dotnet(toolchain, two_projects, "build", "TwoProjects.slnx")
 
 
 @pytest.mark.anyio

@@ -246,6 +246,6 @@ async def _committed(agent: Agent, solution: Path, toolchain: Mapping[str, str] 
             assert [mention["kind"] for mention in left] == ["Comment", "String"]
         await agent.do("transaction-commit", expectedSnapshot=agent.snapshot)
         if toolchain is not None and old == "Apple":
-            run_dotnet(toolchain, solution.parent, "build", "-v", "q", "-p:UseSharedCompilation=false")
+            run_dotnet(toolchain, solution.parent, "build", "-v", "q")
         await agent.do("transaction-start")
     assert (solution.parent / path).read_bytes() == before
